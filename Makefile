@@ -1,0 +1,78 @@
+# Every habit of the project as one word. `make` alone lists them.
+#
+# Stamps inside .venv make a second run fast; they fall due again when the
+# declared or pinned dependencies change. `make PYTHON=/path/to/python3.12 setup`
+# chooses another interpreter.
+
+PYTHON  ?=
+VENV    := .venv
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+RUNTIME := $(VENV)/.stamp-runtime
+DEVELOP := $(VENV)/.stamp-develop
+# Only folders that exist, so that checks work while the tree grows.
+CHECKED := $(wildcard src tests benchmarks scripts)
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup setup-postgres test check demo bench soak clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: $(DEVELOP) ## create .venv with everything needed to work on the code
+
+setup-postgres: $(DEVELOP) ## make sure a PostgreSQL server is at hand for tests
+	@$(BIN)/python scripts/ensure-postgres
+
+test: setup setup-postgres ## run all tests; narrow with ARGS="tests/store -k rename"
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup ## lint, formatting and types
+	@$(BIN)/ruff check --quiet $(CHECKED)
+	@$(BIN)/ruff format --quiet --check $(CHECKED) || \
+	    { echo "check: formatting differs; run $(BIN)/ruff format $(CHECKED)" >&2; exit 1; }
+	@$(BIN)/mypy --strict src
+
+demo: $(RUNTIME) ## start a small cluster and show it at work
+	@$(BIN)/python -m cairnfs.demo $(ARGS)
+
+bench: setup setup-postgres ## run the benchmarks
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+soak: setup ## run random operations beside the model until stopped
+	@$(BIN)/python tests/model/soak.py $(ARGS)
+
+clean: ## remove .venv, caches and build output
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+# The demo needs the runtime alone: neither compiler nor PostgreSQL nor git.
+$(RUNTIME): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "setup: installing the runtime into $(VENV)"
+	@$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(DEVELOP): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "setup: installing runtime, test and development packages into $(VENV)"
+	@$(PIP) install -c constraints.txt -e '.[test,dev]'
+	@touch $(RUNTIME) $@
+
+# The first interpreter that is new enough and can make environments. A name on
+# PATH may be a shim that refuses to run, so each candidate is tried.
+$(BIN)/python:
+	@new_enough=; chosen=; \
+	for candidate in $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3 python); do \
+	    $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
+	    new_enough=$$candidate; \
+	    $$candidate -c 'import ensurepip, venv' >/dev/null 2>&1 || continue; \
+	    chosen=$$candidate; break; \
+	done; \
+	if [ -z "$$new_enough" ]; then \
+	    echo "setup: needs Python 3.11 or newer; name one with PYTHON=..." >&2; exit 1; \
+	elif [ -z "$$chosen" ]; then \
+	    echo "setup: $$new_enough lacks the venv module (on Debian: apt-get install python3-venv)" >&2; exit 1; \
+	fi; \
+	echo "setup: creating $(VENV) with $$($$chosen --version)"; \
+	rm -rf $(VENV); $$chosen -m venv $(VENV)

@@ -1,0 +1,39 @@
+"""Settings, frozen, one class for each role."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Control(Enum):
+    """How concurrent operations are kept apart; see docs/decisions."""
+
+    OPTIMISTIC = "optimistic"
+    PESSIMISTIC = "pessimistic"
+    SYSTEM_LOCK = "system-lock"
+
+
+@dataclass(frozen=True, slots=True)
+class NameNodeSettings:
+    """What an operator has a reason to choose.
+
+    `store` is `sqlite:///path/of/file` or `postgresql://...`.
+    """
+
+    store: str
+    control: Control = Control.OPTIMISTIC
+    address: str = "127.0.0.1:8020"  # how other NameNodes and clients name this one
+    heartbeat_interval_s: float = 1.0
+    expiry_s: float = 4.0  # without a heartbeat, a NameNode is taken for dead
+    duties: bool = True  # whether this NameNode takes part in background work
+    duty_interval_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FormatSettings:
+    """What is decided once, when a namespace is made."""
+
+    superuser: str = field(default_factory=getpass.getuser)
+    supergroup: str = "supergroup"

@@ -1,0 +1,96 @@
+"""Background work: each duty is done by exactly one NameNode at a time.
+
+A duty is a lease in the store.  Its owner renews it; when the owner dies,
+another NameNode takes it over within seconds.  Every step of a duty is a
+transaction of its own, so it does not matter where the owner died, nor whether
+for a moment two believe to be the owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from cairnfs.clock import Clock
+from cairnfs.errors import HdfsError
+from cairnfs.namenode.opening import OpenStore
+from cairnfs.namesystem.delete import reclaim
+from cairnfs.store.base import Reading, Scan
+from cairnfs.store.schema import NUMBER, Table
+from cairnfs.transaction.calls import Call
+from cairnfs.transaction.runner import Runner, run
+
+log = logging.getLogger(__name__)
+
+LEASE_S = 3.0
+RECLAIM_PAGE = 100  # detached subtrees looked at in one step
+REPLIES_PAGE = 1000
+
+
+class Duties:
+    """The background work of one NameNode."""
+
+    def __init__(self, runner: Runner, opened: OpenStore, clock: Clock, interval_s: float) -> None:
+        self._runner = runner
+        self._store = opened.store
+        self._membership = opened.membership
+        self._clock = clock
+        self._interval_s = interval_s
+        self._task: asyncio.Task[None] | None = None
+        self.owned: set[str] = set()
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def reclaim_detached(self) -> int:
+        """Remove a bounded number of rows of deleted subtrees; how many subtrees are left."""
+        scan = Scan(Table.ORPHANS, 0, b"", RECLAIM_PAGE)
+        found = await self._store.read(Reading(scans=[scan]))
+        orphans = [NUMBER.unpack(row.key[2])[0] for row in found.scans[scan]]
+        for id in orphans:
+            await run(self._runner, Call(reclaim, (id,), _nobody))
+        return len(orphans)
+
+    async def reclaim_everything(self) -> None:
+        """Until nothing detached is left; for tests and for whoever can wait."""
+        while await self.reclaim_detached():
+            pass
+
+    async def expire_replies(self) -> int:
+        """Forget stored replies that are past their time; how many there were."""
+        return await self._store.drop_expired_replies(self._clock.now_ms(), REPLIES_PAGE)
+
+    async def _work(self) -> None:
+        duties: dict[str, Callable[[], Awaitable[int]]] = {
+            "reclaim": self.reclaim_detached,
+            "replies": self.expire_replies,
+        }
+        while True:
+            busy = False
+            for name, step in duties.items():
+                try:
+                    busy |= await self._do(name, step)
+                except HdfsError as error:
+                    log.warning("duty %s: %s; it goes on when the store is back", name, error)
+            await asyncio.sleep(0 if busy else self._interval_s)
+
+    async def _do(self, name: str, step: Callable[[], Awaitable[int]]) -> bool:
+        """Do one step of a duty if it is ours; True if there is more to do at once."""
+        if not await self._membership.try_acquire(name, LEASE_S):
+            self.owned.discard(name)
+            return False
+        self.owned.add(name)
+        return await step() > 0
+
+
+def _nobody(result: object, error: BaseException | None) -> None:
+    raise AssertionError("a call without anybody to tell")

@@ -1,0 +1,98 @@
+"""Making a namespace, and opening the store that holds it, from its URL."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from cairnfs.clock import Clock, SystemClock
+from cairnfs.config import FormatSettings, NameNodeSettings
+from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, Kind
+from cairnfs.namesystem.lookup import ROOT_KEY
+from cairnfs.store.base import Batch, Put, Store
+from cairnfs.store.sqlite import SqliteStore, format_file
+from cairnfs.transaction.records import encode
+from cairnfs.transaction.runner import LoneMember, Membership
+
+
+class OpenStore(NamedTuple):
+    """A store that is ready, what is written down in it, and our place in it."""
+
+    store: Store
+    membership: Membership
+    meta: Mapping[str, str]
+
+
+async def format_namespace(
+    url: str, settings: FormatSettings | None = None, clock: Clock | None = None
+) -> None:
+    """Make an empty namespace: a root directory that belongs to the superuser."""
+    settings = settings or FormatSettings()
+    now_ms = (clock or SystemClock()).now_ms()
+    meta = {
+        "superuser": settings.superuser,
+        "supergroup": settings.supergroup,
+        "cluster id": f"CID-{uuid.uuid4()}",
+        "created": str(now_ms),
+    }
+    store: Store
+    if _is_postgres(url):
+        from cairnfs.store.postgres import PostgresStore, format_database
+
+        await format_database(url, meta)
+        store = await PostgresStore.open(url)
+    else:
+        path = sqlite_path(url)
+        format_file(path, meta)
+        store = SqliteStore(path)
+    root = Inode(
+        id=ROOT_ID,
+        parent_id=ROOT_PARENT_ID,
+        name=ROOT_NAME,
+        kind=Kind.DIRECTORY,
+        mode=0o755,
+        owner=settings.superuser,
+        group=settings.supergroup,
+        mtime_ms=now_ms,
+        atime_ms=0,
+    )
+    try:
+        put = Put(ROOT_KEY, ROOT_ID, 1, encode(root), False)
+        await store.commit(Batch(size=1, now_ms=now_ms, puts=[put]))
+    finally:
+        await store.close()
+
+
+async def open_store(settings: NameNodeSettings) -> OpenStore:
+    """Open a formatted store; on PostgreSQL, join the NameNodes that are there."""
+    if not _is_postgres(settings.store):
+        local = SqliteStore(sqlite_path(settings.store))
+        return OpenStore(local, LoneMember(), await local.meta())
+    from cairnfs.namenode.membership import PostgresMembership
+    from cairnfs.store.postgres import PostgresStore
+
+    store = await PostgresStore.open(settings.store)
+    membership = await PostgresMembership.join(
+        store,
+        settings.address,
+        heartbeat_interval_s=settings.heartbeat_interval_s,
+        expiry_s=settings.expiry_s,
+    )
+    return OpenStore(store, membership, await store.meta())
+
+
+def sqlite_path(url: str) -> Path:
+    """The file of `sqlite:///absolute/path` or `sqlite:relative/path`."""
+    parts = urlsplit(url)
+    if parts.scheme != "sqlite" or not parts.path or parts.netloc:
+        raise ValueError(
+            f"{url} is not a store: use sqlite:///path/of/file or postgresql://user@host/database"
+        )
+    return Path(unquote(parts.path))
+
+
+def _is_postgres(url: str) -> bool:
+    return url.startswith(("postgresql://", "postgres://"))

@@ -1,0 +1,169 @@
+"""Deleting: one row is detached, whatever is below it; reclaiming comes later.
+
+A detached inode that has something below it, blocks or children, leaves a row
+in ORPHANS.  `reclaim` removes such subtrees in bounded batches, each a
+transaction of its own, so it can stop and go on anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
+from cairnfs.namesystem import leases
+from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.lookup import Lookup, key_of, resolve_link
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import (
+    Access,
+    Caller,
+    check_access,
+    check_sticky,
+)
+from cairnfs.namesystem.quotas import remove_entry, subtree
+from cairnfs.store.base import Count, Key
+from cairnfs.store.schema import NUMBER, Table
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.records import register
+from cairnfs.transaction.transaction import Transaction
+
+RECLAIM_BATCH = 500  # rows removed by one transaction
+_WALK_PAGE = 1000
+
+
+class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A detached inode; what is below it is still to be reclaimed."""
+
+    kind: Kind
+    detached_ms: int
+
+
+register(Table.ORPHANS, Orphan)
+
+
+@operation(at_most_once=True)
+def delete(tx: Transaction, caller: Caller, path: FsPath, recursive: bool) -> bool:
+    """Remove a path; False if there is nothing to remove, or it is the root."""
+    if path.is_exactly_reserved:
+        raise InvalidPathException(f"Invalid path name {path}")
+    lookup = resolve_link(tx, caller, path)
+    target = lookup.target
+    check_may_remove(tx, caller, lookup, with_subtree=True)
+    if target is None:
+        return False
+    if target.is_directory:
+        if tx.totals(target.id).counts[Count.CHILDREN]:
+            if not recursive:
+                raise PathIsNotEmptyDirectoryException(f"{lookup.path} is non empty")
+            if lookup.path.is_root:
+                return False
+            tx.require_alone()
+        else:
+            tx.expect_empty(Table.INODES, target.id)
+    if lookup.path.is_root:
+        return False
+    detach(tx, lookup.ancestors, target)
+    return True
+
+
+def check_may_remove(
+    tx: Transaction, caller: Caller, lookup: Lookup, *, with_subtree: bool
+) -> None:
+    """What HDFS asks of whoever removes an entry from a directory."""
+    if caller.is_superuser:
+        return
+    target, parent = lookup.target, lookup.parent
+    if parent is not None and not lookup.path.is_root:
+        if target is not None:
+            check_sticky(caller, parent, target, lookup.path)
+        check_access(caller, parent, Access.WRITE, lookup.path, len(lookup.ancestors) - 1)
+    if with_subtree and target is not None and target.is_directory:
+        _check_subtree(tx, caller, lookup.path, target)
+
+
+def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
+    """Take an inode out of its directory, with everything below it."""
+    remove_entry(tx, ancestors, subtree(tx, target))
+    tx.delete(key_of(target))
+    if target.under_construction:
+        leases.remove(tx, target.id)
+    if target.is_directory or target.block_count:
+        orphan(tx, target)
+
+
+def orphan(tx: Transaction, inode: Inode) -> None:
+    """Leave a note that the rows below a detached inode are to be reclaimed."""
+    key = orphan_key(inode.id)
+    assert tx.get(key) is None, f"inode {inode.id} is an orphan already"
+    tx.put(key, Orphan(inode.kind, tx.now_ms))
+
+
+def orphan_key(id: int) -> Key:
+    return (Table.ORPHANS, 0, NUMBER.pack(id))
+
+
+@operation()
+def reclaim(tx: Transaction, id: InodeId) -> bool:
+    """Remove up to a batch of rows below a detached inode; True when none is left.
+
+    Nobody can reach these rows any more, so nobody conflicts over them.
+    """
+    found: Orphan | None = tx.get(orphan_key(id))
+    if found is None:
+        return True
+    if found.kind is Kind.FILE:
+        rows = tx.scan(Table.BLOCKS, id, b"", RECLAIM_BATCH)
+        for key, _ in rows:
+            tx.delete(key)
+    else:
+        rows = tx.scan(Table.INODES, id, b"", RECLAIM_BATCH)
+        for key, inode in rows:
+            _reclaim_child(tx, key, inode)
+    if len(rows) < RECLAIM_BATCH:
+        tx.delete(orphan_key(id))
+        if found.kind is Kind.DIRECTORY:
+            tx.drop_totals(id)
+        return True
+    return False
+
+
+def _reclaim_child(tx: Transaction, key: Key, inode: Inode) -> None:
+    tx.delete(key)
+    if inode.under_construction:
+        leases.remove(tx, inode.id)
+    if inode.is_directory or inode.block_count:
+        orphan(tx, inode)
+
+
+def _check_subtree(tx: Transaction, caller: Caller, path: FsPath, top: Inode) -> None:
+    """Whoever deletes a tree needs all rights in every directory of it that is not empty."""
+    stack = [(top, path)]
+    while stack:
+        directory, where = stack.pop()
+        totals = tx.totals(directory.id).counts
+        if not totals[Count.CHILDREN]:
+            continue
+        check_access(caller, directory, Access.ALL, where)
+        if directory.mode & 0o1000 and caller.user != directory.owner:
+            _check_sticky_children(tx, caller, directory, where)
+        if not totals[Count.DIRECTORIES]:
+            continue
+        after = b""
+        while page := tx.scan(Table.INODES, directory.id, after, _WALK_PAGE):
+            after = page[-1][0][2]
+            stack += [
+                (child, where.child(child.name)) for _, child in page if child.is_directory
+            ]
+
+
+def _check_sticky_children(
+    tx: Transaction, caller: Caller, directory: Inode, where: FsPath
+) -> None:
+    after = b""
+    while page := tx.scan(Table.INODES, directory.id, after, _WALK_PAGE):
+        after = page[-1][0][2]
+        for _, child in page:
+            check_sticky(caller, directory, child, where.child(child.name))
+

@@ -1,0 +1,102 @@
+"""The inode record: a file, a directory or a symbolic link.
+
+A row is found by `(parent_id, name)`, as the namespace is walked, and by its
+`id`, which it keeps through every rename.  What changes on each creation of a
+child (a directory's modification time and totals) is not here: it is kept
+apart in `Totals`, so that siblings never conflict over their parent.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NewType
+
+import msgspec
+
+InodeId = NewType("InodeId", int)
+
+ROOT_ID = InodeId(16385)  # as in HDFS, where smaller ids are reserved
+ROOT_PARENT_ID = InodeId(0)
+ROOT_NAME = b""
+
+QUOTA_UNSET = -1
+
+
+class Kind(enum.IntEnum):
+    """What an inode is; the numbers are those of HDFS's `FileType`."""
+
+    DIRECTORY = 1
+    FILE = 2
+    SYMLINK = 3
+
+
+class Quota(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Limits on everything at and below a directory; -1 is no limit."""
+
+    inodes: int = QUOTA_UNSET
+    space_bytes: int = QUOTA_UNSET
+    ssd_bytes: int = QUOTA_UNSET
+    disk_bytes: int = QUOTA_UNSET
+    archive_bytes: int = QUOTA_UNSET
+    provided_bytes: int = QUOTA_UNSET
+    nvdimm_bytes: int = QUOTA_UNSET
+
+    @property
+    def is_set(self) -> bool:
+        return any(limit != QUOTA_UNSET for limit in msgspec.structs.astuple(self))
+
+
+class AclEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One entry of an access control list; see `acls`."""
+
+    scope: int
+    type: int
+    name: str | None
+    permission: int
+
+
+class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One version of an inode, as it is stored."""
+
+    id: InodeId
+    parent_id: InodeId
+    name: bytes
+    kind: Kind
+    mode: int  # permission bits with the sticky bit, 0o1777
+    owner: str
+    group: str
+    mtime_ms: int  # of a directory: when it was made; see Totals
+    atime_ms: int
+
+    # Files.
+    replication: int = 0
+    block_size_bytes: int = 0
+    length_bytes: int = 0
+    block_count: int = 0
+    under_construction: bool = False
+    has_open_block: bool = False  # the last block is being written: not in length_bytes
+
+    # Symbolic links.
+    target: str | None = None
+
+    # Any inode.
+    acl: tuple[AclEntry, ...] | None = None
+
+    # Directories.
+    quota: Quota | None = None
+    snapshot_txid: int = 0  # of the latest snapshot of this directory
+
+    # What was covered when the inode was moved out of covered directories.
+    coverage_txid: int = 0
+
+    @property
+    def is_directory(self) -> bool:
+        return self.kind is Kind.DIRECTORY
+
+    @property
+    def is_file(self) -> bool:
+        return self.kind is Kind.FILE
+
+    @property
+    def is_symlink(self) -> bool:
+        return self.kind is Kind.SYMLINK

@@ -1,0 +1,129 @@
+"""Leases: who may write to a file.
+
+A file is under construction if and only if it has a lease row; both change in
+the same transaction.  A lease lives as long as its holder is heard of: what
+counts is the later of when the lease was granted and when its holder last
+renewed, so that a client renews all its leases by one row, and creating a file
+does not touch that row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from cairnfs.errors import FileNotFoundException, LeaseExpiredException
+from cairnfs.namesystem.inodes import Inode, InodeId
+from cairnfs.namesystem.lookup import Lookup, path_of, resolve, resolve_to_read
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import Caller
+from cairnfs.store.base import Key
+from cairnfs.store.schema import Table
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.records import register
+from cairnfs.transaction.transaction import Transaction
+
+SOFT_LIMIT_MS = 60_000
+HARD_LIMIT_MS = 20 * 60_000
+
+
+class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The right to write to one file."""
+
+    holder: str
+    client_machine: str
+    granted_ms: int
+
+
+class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A client that writes: when it was last heard of."""
+
+    renewed_ms: int
+
+
+register(Table.LEASES, Lease, id_of=lambda lease: holder_hash(lease.holder))
+register(Table.HOLDERS, Holder)
+
+
+def lease_key(inode_id: int) -> Key:
+    return (Table.LEASES, inode_id, b"")
+
+
+def holder_key(holder: str) -> Key:
+    return (Table.HOLDERS, 0, holder.encode())
+
+
+def holder_hash(holder: str) -> int:
+    """A number by which the leases of one holder are found; collisions are harmless."""
+    digest = hashlib.blake2b(holder.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def grant(tx: Transaction, inode_id: InodeId, holder: str, client_machine: str) -> None:
+    """Give the lease of a file that has none."""
+    key = lease_key(inode_id)
+    assert tx.get(key) is None, f"inode {inode_id} has a lease already"
+    tx.put(key, Lease(holder, client_machine, tx.now_ms))
+
+
+def remove(tx: Transaction, inode_id: InodeId) -> None:
+    """The file is closed or gone."""
+    key = lease_key(inode_id)
+    if tx.get(key) is not None:
+        tx.delete(key)
+
+
+def get(tx: Transaction, inode_id: InodeId) -> Lease:
+    """The lease of a file under construction."""
+    lease: Lease | None = tx.get(lease_key(inode_id))
+    assert lease is not None, f"inode {inode_id} is under construction without a lease"
+    return lease
+
+
+def last_heard_ms(tx: Transaction, lease: Lease) -> int:
+    """When the holder of a lease last showed that it is alive."""
+    holder: Holder | None = tx.get(holder_key(lease.holder))
+    return lease.granted_ms if holder is None else max(lease.granted_ms, holder.renewed_ms)
+
+
+@operation()
+def renew_lease(tx: Transaction, caller: Caller, holder: str) -> None:
+    """The client is alive: all its leases are good for another period."""
+    key = holder_key(holder)
+    tx.get(key)
+    tx.put(key, Holder(tx.now_ms))
+
+
+def resolve_open_file(
+    tx: Transaction, caller: Caller, path: FsPath, id: InodeId, holder: str
+) -> tuple[Lookup, Inode]:
+    """The file that `holder` is writing: by its id if the path leads elsewhere now."""
+    lookup = resolve_to_read(tx, caller, path)
+    if id and (lookup.target is None or lookup.target.id != id):
+        moved = path_of(tx, id)
+        if moved is None:
+            raise FileNotFoundException(f"File does not exist: {_describe(path, id, holder)}")
+        lookup = resolve(tx, moved)
+    inode = lookup.target
+    if inode is None:
+        raise FileNotFoundException(f"File does not exist: {_describe(path, id, holder)}")
+    if not inode.is_file:
+        raise LeaseExpiredException(
+            f"INode is not a regular file: {_describe(lookup.path, id, holder)}"
+        )
+    if not inode.under_construction:
+        raise LeaseExpiredException(
+            f"File is not open for writing: {_describe(lookup.path, id, holder)}"
+        )
+    owner = get(tx, inode.id).holder
+    if owner != holder:
+        raise LeaseExpiredException(
+            f"Client (={holder}) is not the lease owner (={owner}:"
+            f" {_describe(lookup.path, id, holder)}"
+        )
+    return lookup, inode
+
+
+def _describe(path: FsPath, id: int, holder: str) -> str:
+    return f"{path} (inode {id}) Holder {holder} does not have any open files."

@@ -1,0 +1,184 @@
+"""From a path to the inodes along it: the semantic related group of thesis 004.
+
+Everything an operation decides, it decides from these rows, and they are what
+is validated before it commits.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from cairnfs.errors import FileNotFoundException, ParentNotDirectoryException
+from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, InodeId, Kind
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import Caller, check_access, check_not_symlink, check_traverse
+from cairnfs.store.base import Key, Reading
+from cairnfs.store.schema import Table
+from cairnfs.transaction.hints import PathHints
+from cairnfs.transaction.records import register
+from cairnfs.transaction.transaction import Transaction
+
+register(Table.INODES, Inode, id_of=lambda inode: inode.id)
+
+_INODES = int(Table.INODES)
+_DIRECTORY = Kind.DIRECTORY
+
+ROOT_KEY: Key = (_INODES, ROOT_PARENT_ID, ROOT_NAME)
+
+
+def inode_key(parent_id: InodeId, name: bytes) -> Key:
+    """Where the inode of this name in this directory is kept."""
+    return (_INODES, parent_id, name)
+
+
+def key_of(inode: Inode) -> Key:
+    """Where this inode is kept."""
+    return (_INODES, inode.parent_id, inode.name)
+
+
+class Lookup(msgspec.Struct, frozen=True, gc=False):
+    """What was found along a path.
+
+    `inodes` are the existing ones, root first; `missing` the names after them.
+    A file or link in the middle ends the search: the names below it are missing.
+    """
+
+    path: FsPath
+    inodes: tuple[Inode, ...]
+    missing: tuple[bytes, ...]
+
+    @property
+    def target(self) -> Inode | None:
+        """The inode of the whole path, if it exists."""
+        return None if self.missing else self.inodes[-1]
+
+    @property
+    def ancestors(self) -> tuple[Inode, ...]:
+        """The existing inodes above the path's last name."""
+        return self.inodes if self.missing else self.inodes[:-1]
+
+    @property
+    def deepest(self) -> Inode:
+        """The nearest existing ancestor of the path's last name; of `/`, itself."""
+        return self.inodes[-1] if self.missing or len(self.inodes) == 1 else self.inodes[-2]
+
+    @property
+    def parent(self) -> Inode | None:
+        """The directory of the path's last name, if it exists."""
+        return None if len(self.missing) > 1 or not self.path.components else self.deepest
+
+
+def resolve(tx: Transaction, path: FsPath) -> Lookup:
+    """Find the inodes along a path; no permission is checked yet."""
+    if path.is_reserved:
+        path = _resolve_reserved(tx, path)
+    inode: Inode = tx.get(ROOT_KEY)
+    inodes = [inode]
+    components = path.components
+    for depth, name in enumerate(components):
+        child = tx.get((_INODES, inode.id, name)) if inode.kind is _DIRECTORY else None
+        if child is None:
+            return Lookup(path, tuple(inodes), components[depth:])
+        inode = child
+        inodes.append(inode)
+    return Lookup(path, tuple(inodes), ())
+
+
+def resolve_to_read(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
+    """Resolve for a call that reads, or changes what exists; links must be followed first."""
+    lookup = resolve_link(tx, caller, path)
+    if lookup.target is not None:
+        check_not_symlink(lookup.target, lookup.path)
+    return lookup
+
+
+def resolve_link(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
+    """As `resolve_to_read`, but a link at the end is itself what is meant."""
+    lookup = resolve(tx, path)
+    check_traverse(caller, lookup.ancestors, lookup.path)
+    return lookup
+
+
+def resolve_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
+    """Resolve for a call that makes something new at `path`; a link there must be followed."""
+    lookup = resolve_link_to_create(tx, caller, path)
+    if lookup.target is not None:
+        check_not_symlink(lookup.target, lookup.path)
+    return lookup
+
+
+def resolve_link_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
+    """As `resolve_to_create`, but a link at the end is itself what is meant."""
+    path.check_valid_for_creation()
+    lookup = resolve(tx, path)
+    check_traverse(caller, lookup.ancestors, lookup.path, creating=True)
+    return lookup
+
+
+def resolve_existing(tx: Transaction, caller: Caller, path: FsPath) -> tuple[Lookup, Inode]:
+    """Resolve a path that has to exist."""
+    lookup = resolve_to_read(tx, caller, path)
+    if lookup.target is None:
+        raise FileNotFoundException(f"File does not exist: {path}")
+    return lookup, lookup.target
+
+
+def check_ancestor_access(caller: Caller, lookup: Lookup, access: int) -> None:
+    """The caller may do this in the nearest existing ancestor."""
+    check_access(caller, lookup.deepest, access, lookup.path, len(lookup.ancestors) - 1)
+
+
+def check_parent_exists(lookup: Lookup) -> None:
+    """The directory that is to hold the path is there, and is one."""
+    if len(lookup.missing) > 1:
+        raise FileNotFoundException(f"Parent directory doesn't exist: {lookup.path.parent}")
+    if not lookup.deepest.is_directory:
+        raise ParentNotDirectoryException(f"Parent path is not a directory: {lookup.path.parent}")
+
+
+def path_of(tx: Transaction, id: InodeId) -> FsPath | None:
+    """Where an inode is now; None if it is not reachable from the root."""
+    names: list[bytes] = []
+    inode: Inode | None = tx.get_by_id(Table.INODES, id)
+    while inode is not None and inode.id != ROOT_ID:
+        names.append(inode.name)
+        inode = tx.get_by_id(Table.INODES, inode.parent_id)
+    if inode is None:
+        return None
+    return FsPath.parse(b"/" + b"/".join(reversed(names)))
+
+
+def prefetch_paths(arguments: tuple[object, ...], hints: PathHints) -> Reading:
+    """The rows that the paths among a call's arguments lead to, as far as is known."""
+    reading = Reading(keys=[ROOT_KEY])
+    for argument in arguments:
+        if type(argument) is not FsPath:
+            continue
+        parent_id: int = ROOT_ID
+        hint = None
+        for name in argument.components:
+            key = (_INODES, parent_id, name)
+            reading.keys.append(key)
+            hint = hints.get(key)
+            if hint is None:
+                break
+            parent_id = hint.id
+        if not argument.components or (hint is not None and hint.is_directory):
+            reading.totals.append(parent_id)
+    return reading
+
+
+def _resolve_reserved(tx: Transaction, path: FsPath) -> FsPath:
+    path = path.without_raw()
+    id = path.inode_id
+    if id is None:
+        return path
+    base = path_of(tx, id)
+    if base is None:
+        raise FileNotFoundException(f"File for given inode path does not exist: {path}")
+    below = path.below_inode
+    if below and below[0] == b"..":
+        base, below = base.parent, below[1:]
+    for name in below:
+        base = base.child(name)
+    return base

@@ -1,0 +1,264 @@
+"""Absolute paths, parsed once.
+
+Invariant: `text` and `components` say the same, without empty components, a
+trailing slash, NUL or anything that is not UTF-8; two paths are equal when
+their texts are.  What HDFS asks only of paths that are created (no colon, a
+length, no reserved name) is checked by `check_` methods, since it lets a
+caller ask about any path.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+from cairnfs.errors import (
+    FileNotFoundException,
+    HadoopIllegalArgumentException,
+    InvalidPathException,
+    IOException,
+    PathComponentTooLongException,
+)
+from cairnfs.namesystem.inodes import InodeId
+
+PATH_LENGTH_MAX = 8000  # characters as Java counts them, in UTF-16
+PATH_DEPTH_MAX = 1000
+COMPONENT_BYTES_MAX = 255  # dfs.namenode.fs-limits.max-component-length
+
+DOT_SNAPSHOT = b".snapshot"
+DOT_RESERVED = b".reserved"
+DOT_INODES = b".inodes"
+RAW = b"raw"
+
+
+class FsPath(msgspec.Struct, frozen=True, gc=False):
+    """An absolute path; made by `FsPath.parse` or from another path."""
+
+    text: str
+    components: tuple[bytes, ...]
+    snapshot_index: int = -1  # of the first component ".snapshot", or -1
+    is_reserved: bool = False  # at or below /.reserved
+
+    @staticmethod
+    def parse(text: str | bytes) -> FsPath:
+        """Read a path; raise InvalidPathException if it cannot be one.
+
+        Repeated and trailing slashes are dropped, as DFSUtil.getPathComponents
+        does.  HDFS looks up "." and ".." as names that cannot exist, unless it
+        creates (isValidName); here no call accepts them.
+        """
+        return _parse_cached(text) if len(text) <= _CACHED_LENGTH_MAX else _parse(text)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_root(self) -> bool:
+        return not self.components
+
+    @property
+    def name(self) -> bytes:
+        """The last component; empty for the root, as the root's inode has it."""
+        return self.components[-1] if self.components else b""
+
+    @property
+    def parent(self) -> FsPath:
+        """The directory that holds this path; the root is its own parent."""
+        components = self.components[:-1]
+        if not components:
+            return ROOT
+        index = self.snapshot_index
+        return FsPath(
+            self.text.rpartition("/")[0],
+            components,
+            index if index < len(components) else -1,
+            self.is_reserved,
+        )
+
+    def child(self, name: bytes) -> FsPath:
+        """The path of a child; the name must be one component."""
+        assert name, "the name of a child is not empty"
+        assert b"/" not in name, name
+        depth = len(self.components)
+        snapshot_index = self.snapshot_index
+        if snapshot_index < 0 and name == DOT_SNAPSHOT:
+            snapshot_index = depth
+        return FsPath(
+            f"{self.text if depth else ''}/{name.decode()}",
+            (*self.components, name),
+            snapshot_index,
+            self.is_reserved or (depth == 0 and name == DOT_RESERVED),
+        )
+
+    def ancestor(self, depth: int) -> FsPath:
+        """The path of the first `depth` components; 0 is the root."""
+        return _from_components(self.components[:depth])
+
+    def text_to(self, depth: int) -> str:
+        """The text of the first `depth` components; 0 is the root."""
+        return "/".join(self.text.split("/")[: depth + 1]) or "/"
+
+    def is_ancestor_of(self, other: FsPath) -> bool:
+        """Whether `other` is below this path; no path is below itself."""
+        if not self.components:
+            return bool(other.components)
+        return other.text.startswith(self.text + "/")
+
+    # Reserved names
+
+    @property
+    def is_exactly_reserved(self) -> bool:
+        """Whether this is /.reserved, which delete, setOwner and rename refuse."""
+        return self.is_reserved and len(self.components) == 1
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether this is at or below /.reserved/raw; only the superuser writes there."""
+        return self.is_reserved and self.components[1:2] == (RAW,)
+
+    def without_raw(self) -> FsPath:
+        """The path that /.reserved/raw/... stands for; any other path unchanged."""
+        if not self.is_raw or self.components[2:] == (DOT_RESERVED,):
+            return self  # HDFS leaves /.reserved/raw/.reserved alone
+        return _from_components(self.components[2:])
+
+    @property
+    def is_by_inode(self) -> bool:
+        """Whether this is below /.reserved/.inodes, and so has an `inode_id`."""
+        return self.is_reserved and len(self.components) > 2 and self.components[1] == DOT_INODES
+
+    @property
+    def inode_id(self) -> InodeId | None:
+        """The id in /.reserved/.inodes/ID/..., or None for any other path."""
+        if not self.is_by_inode:
+            return None
+        digits = self.components[2]
+        if _JAVA_LONG.fullmatch(digits):
+            number = int(digits)
+            if -(2**63) <= number < 2**63:
+                return InodeId(number)
+        raise FileNotFoundException(f"Invalid inode path: {self.text}")
+
+    @property
+    def below_inode(self) -> tuple[bytes, ...]:
+        """The components after the id; (b"..", ...) asks for the inode's parent."""
+        return self.components[3:] if self.is_by_inode else ()
+
+    # Rules for paths that are created
+
+    def check_length(self, operation: str) -> None:
+        """The limits of create, mkdirs, rename (destination) and createSnapshot."""
+        if len(self.text) * 2 > PATH_LENGTH_MAX:  # else short even in UTF-16
+            length = len(self.text.encode("utf-16-le")) // 2
+        else:
+            length = len(self.text)
+        if length > PATH_LENGTH_MAX or len(self.components) > PATH_DEPTH_MAX:
+            raise IOException(
+                f"{operation}: Pathname too long.  Limit {PATH_LENGTH_MAX}"
+                f" characters, {PATH_DEPTH_MAX} levels."
+            )
+
+    def check_valid_for_creation(self) -> None:
+        """No colon: isValidName, asked of mkdirs and of a rename's destination."""
+        if ":" in self.text:
+            raise InvalidPathException(f"Invalid path name Invalid file name: {self.text}")
+
+    def check_valid_for_file(self) -> None:
+        """What create asks first: no colon, nothing reserved but raw and .inodes."""
+        if ":" in self.text or (
+            self.is_reserved and self.components[1:2] not in ((RAW,), (DOT_INODES,))
+        ):
+            raise InvalidPathException(f"Invalid path name {self.text}")
+
+    def check_not_reserved_for_creation(self) -> None:
+        """No new /.reserved (addLastINode) and no new .snapshot (verifyINodeName).
+
+        For a resolved path: HDFS asks it of each inode it adds, after it has
+        checked permissions, and after a path in a real snapshot was refused
+        with SnapshotAccessControlException.
+        """
+        if self.is_reserved:
+            raise HadoopIllegalArgumentException(
+                'File name ".reserved" is reserved and cannot be created. If this is'
+                " during upgrade change the name of the existing file or directory to"
+                " another name before upgrading to the new release."
+            )
+        if self.snapshot_index >= 0:
+            raise HadoopIllegalArgumentException('".snapshot" is a reserved name.')
+
+
+ROOT = FsPath("/", ())
+
+
+def check_component_length(name: bytes, parent: FsPath | str) -> None:
+    """The limit on a name to be added to a directory, in bytes of UTF-8."""
+    if len(name) > COMPONENT_BYTES_MAX:
+        raise PathComponentTooLongException(
+            f"The maximum path component name limit of {name.decode()} in directory"
+            f" {parent} is exceeded: limit={COMPONENT_BYTES_MAX} length={len(name)}"
+        )
+
+
+# Java's Long.parseLong, but for digits outside ASCII.
+_JAVA_LONG = re.compile(rb"[+-]?[0-9]{1,40}")
+
+# Longer paths are parsed anew, to bound what the cache may hold.
+_CACHED_LENGTH_MAX = 512
+_CACHED_PATHS_MAX = 8192
+
+
+def _parse(given: str | bytes) -> FsPath:
+    text = _decode(given) if isinstance(given, bytes) else given
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        shown = text.encode(errors="backslashreplace").decode()
+        raise InvalidPathException(f"Invalid path name {shown}: not UTF-8") from None
+    if not text.startswith("/"):
+        raise InvalidPathException(f"Invalid path name {text}: not an absolute path")
+    if "\0" in text:
+        shown = text.replace("\0", "\\0")
+        raise InvalidPathException(f"Invalid path name {shown}: it has a NUL")
+
+    components = tuple(encoded.split(b"/"))[1:]
+    if b"" in components:
+        components = tuple(name for name in components if name)
+        text = "/" + b"/".join(components).decode()
+    if b"/." not in encoded:
+        return FsPath(text, components)
+
+    # Something may be special: every name that is begins with a dot.
+    if b"." in components:
+        raise InvalidPathException(f"Invalid path name {text}")
+    path = _from_components(components)
+    if b".." in components and not (
+        # HDFS knows one "..", the parent of an inode (for NFS).
+        path.is_by_inode and components.index(b"..") == 3 and components.count(b"..") == 1
+    ):
+        raise InvalidPathException(f"Invalid path name {text}")
+    return path
+
+
+_parse_cached = lru_cache(maxsize=_CACHED_PATHS_MAX)(_parse)
+
+
+def _decode(encoded: bytes) -> str:
+    try:
+        return encoded.decode()
+    except UnicodeDecodeError:
+        shown = encoded.decode(errors="backslashreplace")
+        raise InvalidPathException(f"Invalid path name {shown}: not UTF-8") from None
+
+
+def _from_components(components: tuple[bytes, ...]) -> FsPath:
+    return FsPath(
+        "/" + b"/".join(components).decode(),
+        components,
+        components.index(DOT_SNAPSHOT) if DOT_SNAPSHOT in components else -1,
+        components[:1] == (DOT_RESERVED,),
+    )

@@ -1,0 +1,162 @@
+"""Totals of directories, and the quotas that limit them.
+
+Every directory carries the totals of everything below it, kept up by each
+operation that adds or removes something.  So a content summary, a quota check
+and the effect of moving a whole tree cost the depth of the path, never a walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cairnfs.errors import (
+    DSQuotaExceededException,
+    NSQuotaExceededException,
+    QuotaByStorageTypeExceededException,
+)
+from cairnfs.namesystem.inodes import QUOTA_UNSET, Inode, Kind, Quota
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.store.base import Count
+from cairnfs.transaction.transaction import Counts, Transaction
+
+ONE_FILE: Counts = ((int(Count.FILES), 1), (int(Count.INODES), 1))
+ONE_DIRECTORY: Counts = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
+ONE_SYMLINK: Counts = ((int(Count.SYMLINKS), 1), (int(Count.INODES), 1))
+
+_CHILDREN = int(Count.CHILDREN)
+_ONE_CHILD = ((_CHILDREN, 1),)
+_ONE_CHILD_LESS = ((_CHILDREN, -1),)
+_OF_KIND = {Kind.FILE: ONE_FILE, Kind.DIRECTORY: ONE_DIRECTORY, Kind.SYMLINK: ONE_SYMLINK}
+
+_TYPE_LIMITS = (
+    ("SSD", Count.SSD_BYTES, "ssd_bytes"),
+    ("DISK", Count.DISK_BYTES, "disk_bytes"),
+    ("ARCHIVE", Count.ARCHIVE_BYTES, "archive_bytes"),
+    ("PROVIDED", Count.PROVIDED_BYTES, "provided_bytes"),
+    ("NVDIMM", Count.NVDIMM_BYTES, "nvdimm_bytes"),
+)
+
+
+def space(length_bytes: int, charged_bytes: int) -> Counts:
+    """A change of data: its length, and the space it takes on all replicas.
+
+    Without a storage policy every replica is on DISK.
+    """
+    return (
+        (int(Count.LENGTH_BYTES), length_bytes),
+        (int(Count.SPACE_BYTES), charged_bytes),
+        (int(Count.DISK_BYTES), charged_bytes),
+    )
+
+
+def subtree(tx: Transaction, inode: Inode) -> Counts:
+    """What an inode and everything below it count for in the directories above."""
+    if inode.kind is Kind.DIRECTORY:
+        totals = tx.totals(inode.id).counts
+        return tuple(
+            (count, totals[count] + (count in (Count.DIRECTORIES, Count.INODES)))
+            for count in range(1, len(totals))
+        )
+    if inode.kind is Kind.FILE and inode.block_count:
+        return _OF_KIND[inode.kind] + space(inode.length_bytes, charged_space(inode))
+    return _OF_KIND[inode.kind]
+
+
+def charged_space(inode: Inode) -> int:
+    """Space a file is charged for: its last block counts in full while it is written."""
+    length = inode.length_bytes
+    if inode.has_open_block:
+        length += inode.block_size_bytes
+    return length * inode.replication
+
+
+def negative(counts: Counts) -> Counts:
+    return tuple((count, -change) for count, change in counts)
+
+
+def add_entry(
+    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts, *, skip: int = 0
+) -> None:
+    """An entry appears in the last of `ancestors`: check quotas, add it to all of them.
+
+    The first `skip` directories hold the same before and after (a move below
+    them): they are neither checked nor changed.
+    """
+    charge(tx, path, ancestors, counts, skip=skip)
+    tx.add(ancestors[-1].id, _ONE_CHILD, mtime_ms=tx.now_ms)
+
+
+def remove_entry(
+    tx: Transaction, ancestors: Sequence[Inode], counts: Counts, *, skip: int = 0
+) -> None:
+    """An entry disappears from the last of `ancestors`."""
+    refund(tx, ancestors, counts, skip=skip)
+    tx.add(ancestors[-1].id, _ONE_CHILD_LESS, mtime_ms=tx.now_ms)
+
+
+def charge(
+    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts, *, skip: int = 0
+) -> None:
+    """Add to every directory of the path, if their quotas allow it."""
+    for depth, directory in enumerate(ancestors):
+        if depth < skip:
+            continue
+        if directory.quota is not None:
+            _check_quota(tx, directory, directory.quota, counts, path, depth)
+        tx.add(directory.id, counts)
+
+
+def refund(tx: Transaction, ancestors: Sequence[Inode], counts: Counts, *, skip: int = 0) -> None:
+    """Subtract from every directory of the path."""
+    less = negative(counts)
+    for directory in ancestors[skip:]:
+        tx.add(directory.id, less)
+
+
+def _check_quota(
+    tx: Transaction, directory: Inode, quota: Quota, counts: Counts, path: FsPath, depth: int
+) -> None:
+    changes = dict(counts)
+    used = tx.totals(directory.id).counts
+    added = tx.added(directory.id)
+
+    def exceeds(count: int, limit: int, own: int) -> int:
+        """What it would come to, if that is too much and this call adds to it."""
+        change = changes.get(count, 0)
+        if limit == QUOTA_UNSET or change <= 0:
+            return 0
+        total = used[count] + added.get(count, 0) + change
+        if total + own > limit:
+            return total + own
+        tx.bound(directory.id, count, limit - own)
+        return 0
+
+    # The directory itself counts for one of its own quota.
+    if total := exceeds(Count.INODES, quota.inodes, 1):
+        raise NSQuotaExceededException(
+            f"The NameSpace quota (directories and files) of directory {path.text_to(depth)}"
+            f" is exceeded: quota={quota.inodes} file count={total}"
+        )
+    if total := exceeds(Count.SPACE_BYTES, quota.space_bytes, 0):
+        raise DSQuotaExceededException(
+            f"The DiskSpace quota of {path.text_to(depth)} is exceeded: quota ="
+            f" {quota.space_bytes} B = {_binary(quota.space_bytes)} but diskspace consumed ="
+            f" {total} B = {_binary(total)}"
+        )
+    for name, count, field in _TYPE_LIMITS:
+        limit = getattr(quota, field)
+        if total := exceeds(count, limit, 0):
+            raise QuotaByStorageTypeExceededException(
+                f"Quota by storage type : {name} on path : {path.text_to(depth)} is exceeded."
+                f" quota = {_binary(limit)} but space consumed = {_binary(total)}"
+            )
+
+
+def _binary(number: int) -> str:
+    """As Hadoop's StringUtils writes sizes: "1.50 KB"."""
+    size = float(number)
+    for unit in ("B", "KB", "MB", "GB", "TB", "PB"):
+        if abs(size) < 1024 or unit == "PB":
+            return f"{number} B" if unit == "B" else f"{size:.2f} {unit}".replace(".00 ", " ")
+        size /= 1024
+    raise AssertionError

@@ -1,0 +1,176 @@
+"""Both rename calls: the old one, and the one with options.
+
+Moving a file changes its row and those of nobody else.  Moving a directory
+changes what every path below it means: it runs alone.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from cairnfs.errors import (
+    FileAlreadyExistsException,
+    FileNotFoundException,
+    InvalidPathException,
+    IOException,
+    ParentNotDirectoryException,
+    SnapshotException,
+)
+from cairnfs.namesystem.delete import check_may_remove, detach
+from cairnfs.namesystem.directories import add_inode
+from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.lookup import (
+    Lookup,
+    check_ancestor_access,
+    inode_key,
+    key_of,
+    resolve_link,
+    resolve_link_to_create,
+)
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import Access, Caller, check_sticky
+from cairnfs.namesystem.quotas import add_entry, remove_entry, subtree
+from cairnfs.store.base import Count
+from cairnfs.store.schema import Table
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.transaction import Transaction
+
+
+class RenameOption(enum.IntFlag):
+    """Options of rename2; without OVERWRITE the destination must not exist."""
+
+    NONE = 0
+    OVERWRITE = 1
+    TO_TRASH = 2
+
+
+@operation(at_most_once=True)
+def rename(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath) -> bool:
+    """The old rename: into `dst` if that is a directory; False instead of most errors."""
+    dst.check_length("rename")
+    source = resolve_link(tx, caller, src)
+    destination = resolve_link_to_create(tx, caller, dst)
+    if destination.target is not None and destination.target.is_directory and not source.path.is_root:
+        destination = _inside(tx, destination, source.path.name)
+    _check_permissions(tx, caller, source, destination, to_trash=False)
+    try:
+        inode = _check_source(source)
+        if destination.path == source.path:
+            return True
+        _check_destination(source, destination, inode)
+    except SnapshotException:
+        raise
+    except IOException:
+        return False
+    if destination.target is not None or destination.parent is None:
+        return False
+    _move(tx, source, destination, inode)
+    return True
+
+
+@operation(at_most_once=True)
+def rename2(
+    tx: Transaction, caller: Caller, src: FsPath, dst: FsPath, options: RenameOption
+) -> None:
+    """Rename as POSIX does; every failure is an error that says why."""
+    dst.check_length("rename")
+    source = resolve_link(tx, caller, src)
+    destination = resolve_link_to_create(tx, caller, dst)
+    to_trash = bool(options & RenameOption.TO_TRASH)
+    _check_permissions(tx, caller, source, destination, to_trash=to_trash)
+    inode = _check_source(source)
+    if destination.path == source.path:
+        raise FileAlreadyExistsException(f"The source {src} and destination {dst} are the same")
+    _check_destination(source, destination, inode)
+    if destination.path.is_root:
+        raise IOException("rename destination cannot be the root")
+    replaced = destination.target
+    if replaced is not None:
+        _check_overwrite(tx, source, destination, inode, replaced, options)
+    if len(destination.missing) > 1:
+        raise FileNotFoundException(f"rename destination parent {dst} not found.")
+    if not destination.deepest.is_directory:
+        raise ParentNotDirectoryException(f"rename destination parent {dst} is a file.")
+    if replaced is not None:
+        detach(tx, destination.ancestors, replaced)
+    _move(tx, source, destination, inode)
+
+
+def _inside(tx: Transaction, directory: Lookup, name: bytes) -> Lookup:
+    """The place of `name` in a directory that was found."""
+    assert directory.target is not None
+    path = directory.path.child(name)
+    child = tx.get(inode_key(directory.target.id, name))
+    if child is None:
+        return Lookup(path, directory.inodes, (name,))
+    return Lookup(path, (*directory.inodes, child), ())
+
+
+def _check_permissions(
+    tx: Transaction, caller: Caller, source: Lookup, destination: Lookup, *, to_trash: bool
+) -> None:
+    check_may_remove(tx, caller, source, with_subtree=to_trash)
+    if destination.target is not None and destination.parent is not None:
+        check_sticky(caller, destination.parent, destination.target, destination.path)
+    check_ancestor_access(caller, destination, Access.WRITE)
+
+
+def _check_source(source: Lookup) -> Inode:
+    if source.target is None:
+        raise FileNotFoundException(f"rename source {source.path} is not found.")
+    if source.path.is_root:
+        raise IOException("rename source cannot be the root")
+    return source.target
+
+
+def _check_destination(source: Lookup, destination: Lookup, inode: Inode) -> None:
+    if inode.is_symlink and destination.path.text == inode.target:
+        raise FileAlreadyExistsException(
+            f"Cannot rename symlink {source.path} to its target {destination.path}"
+        )
+    if source.path.is_ancestor_of(destination.path):
+        raise IOException(
+            f"Rename destination {destination.path} is a directory or file under source"
+            f" {source.path}"
+        )
+    if source.path.is_exactly_reserved or destination.path.is_exactly_reserved:
+        raise InvalidPathException("Invalid path name Cannot rename to or from /.reserved")
+
+
+def _check_overwrite(
+    tx: Transaction,
+    source: Lookup,
+    destination: Lookup,
+    inode: Inode,
+    replaced: Inode,
+    options: RenameOption,
+) -> None:
+    if replaced.is_directory != inode.is_directory:
+        raise IOException(
+            f"Source {source.path} and destination {destination.path} must both be directories"
+        )
+    if not options & RenameOption.OVERWRITE:
+        raise FileAlreadyExistsException(
+            f"rename destination {destination.path} already exists"
+        )
+    if replaced.is_directory:
+        if tx.totals(replaced.id).counts[Count.CHILDREN]:
+            raise IOException(f"rename destination directory is not empty: {destination.path}")
+        tx.expect_empty(Table.INODES, replaced.id)
+
+
+def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) -> None:
+    """Take the inode out of one directory and put it into another."""
+    if inode.is_directory:
+        tx.require_alone()
+    parent = destination.deepest
+    counts = subtree(tx, inode)
+    old, new = source.ancestors, destination.ancestors
+    shared = sum(1 for a, b in zip(old, new, strict=False) if a.id == b.id)
+    remove_entry(tx, old, counts, skip=shared)
+    tx.delete(key_of(inode))
+    moved = msgspec.structs.replace(inode, parent_id=parent.id, name=destination.path.name)
+    add_inode(tx, destination.path, new, moved)
+    add_entry(tx, destination.path, new, counts, skip=shared)

@@ -1,0 +1,84 @@
+"""What callers are told about an inode: HDFS's file status."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.store.base import Count
+from cairnfs.transaction.transaction import Transaction
+
+_CHILDREN = int(Count.CHILDREN)
+
+
+class FileStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The fields of Hadoop's HdfsFileStatusProto that the namespace decides."""
+
+    kind: Kind
+    name: bytes  # the last component; empty where the caller knows the path
+    length_bytes: int
+    mode: int
+    owner: str
+    group: str
+    mtime_ms: int
+    atime_ms: int
+    target: str | None
+    replication: int
+    block_size_bytes: int
+    id: InodeId
+    children: int
+    has_acl: bool
+    under_construction: bool
+
+    @property
+    def is_directory(self) -> bool:
+        return self.kind is Kind.DIRECTORY
+
+
+def status_of(tx: Transaction, inode: Inode) -> FileStatus:
+    """Describe an inode; of a directory, with the totals that are kept apart from it."""
+    mtime_ms = inode.mtime_ms
+    children = 0
+    if inode.kind is Kind.DIRECTORY:
+        totals = tx.totals(inode.id)
+        children = totals.counts[_CHILDREN]
+        if totals.touched:
+            mtime_ms = totals.mtime_ms
+    return FileStatus(
+        inode.kind,
+        inode.name,
+        inode.length_bytes,
+        inode.mode,
+        inode.owner,
+        inode.group,
+        mtime_ms,
+        inode.atime_ms,
+        inode.target,
+        inode.replication,
+        inode.block_size_bytes,
+        inode.id,
+        children,
+        inode.acl is not None,
+        inode.under_construction,
+    )
+
+
+def new_status(inode: Inode) -> FileStatus:
+    """Describe an inode that was just made: nothing is below it."""
+    return FileStatus(
+        inode.kind,
+        inode.name,
+        inode.length_bytes,
+        inode.mode,
+        inode.owner,
+        inode.group,
+        inode.mtime_ms,
+        inode.atime_ms,
+        inode.target,
+        inode.replication,
+        inode.block_size_bytes,
+        inode.id,
+        0,
+        inode.acl is not None,
+        inode.under_construction,
+    )

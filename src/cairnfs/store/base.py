@@ -1,0 +1,287 @@
+"""What every store promises: versioned rows, one clock, all-or-nothing batches.
+
+A store knows keys, not directories.  It keeps
+
+- *rows*: `(table, a, b)` -> bytes, each with `since`, the TxID that wrote it,
+  which is also its version;
+- *past* rows: versions that were superseded but are still needed, `[since, until)`;
+- *totals*: vectors of counters that only ever add up, in one shard for each
+  NameNode, so that two writers never wait for each other;
+- *replies* to calls that must not run twice;
+- the *clock*: the TxID of the last transaction.  Its row is locked from before
+  a batch is validated until it is on disk.  Hence TxID order is commit order,
+  validation needs no other lock, and nothing can deadlock.
+
+`testing.conformance` is this contract as a test suite.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+Key = tuple[int, int, bytes]
+"""`(table, a, b)`; keys of one table and one `a` are listed in order of `b`."""
+
+ABSENT = 0
+"""The version of a row that is not there."""
+
+
+class Row(NamedTuple):
+    """One stored version of one key."""
+
+    key: Key
+    since: int
+    data: bytes
+
+
+class Scan(NamedTuple):
+    """Rows of `(table, a)` with `b > after`, in order, at most `limit`."""
+
+    table: int
+    a: int
+    after: bytes
+    limit: int
+
+
+class LockMode(enum.Enum):
+    """How rows are read inside a store transaction (thesis 004, section 5.3)."""
+
+    READ_COMMITTED = "read committed"
+    SHARED = "shared"
+    EXCLUSIVE = "exclusive"
+
+
+class Count(enum.IntEnum):
+    """The counters of a totals vector: what is at and below a directory, itself left out."""
+
+    CHILDREN = 0  # direct entries only
+    FILES = 1
+    DIRECTORIES = 2
+    SYMLINKS = 3
+    LENGTH_BYTES = 4
+    SPACE_BYTES = 5  # length times replication
+    SSD_BYTES = 6
+    DISK_BYTES = 7
+    ARCHIVE_BYTES = 8
+    PROVIDED_BYTES = 9
+    NVDIMM_BYTES = 10
+    INODES = 11  # files, directories and links together: what a quota limits
+
+
+class Totals(NamedTuple):
+    """A directory's counters, and when one of its entries last changed."""
+
+    counts: tuple[int, ...]
+    mtime_ms: int
+    touched: int  # TxID that decided mtime_ms; 0: never touched
+
+
+NO_TOTALS = Totals((0,) * len(Count), 0, 0)
+
+
+class Put(NamedTuple):
+    """A row to write.  `order` is its transaction's place in the batch, from 1."""
+
+    key: Key
+    id: int | None
+    order: int
+    data: bytes
+    replaces: bool  # False: the key must be new; True: it must be there
+
+
+class Keep(NamedTuple):
+    """Copy the current version of `key` to the past before it is superseded."""
+
+    key: Key
+    order: int
+
+
+class Touch(NamedTuple):
+    """Totals to add to one directory; `order` 0 leaves its time alone."""
+
+    id: int
+    counts: Sequence[int]
+    mtime_ms: int
+    order: int
+
+
+class Bound(NamedTuple):
+    """After the batch, this counter of this directory must not exceed `limit`."""
+
+    id: int
+    count: int
+    limit: int
+
+
+class StoredReply(NamedTuple):
+    """Replies to one client's calls, numbered `first_call` to `last_call`, in one blob."""
+
+    client_id: bytes
+    first_call: int
+    last_call: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class Batch:
+    """Transactions to be validated and committed together.
+
+    `reads` are the versions that the transactions were computed from.  If one
+    of them is no longer current, if a key that must be new is there or one to be
+    replaced is not, if a prefix that must be empty is not, or if a bound is
+    exceeded, `commit` raises `Conflict` and nothing is changed.
+    """
+
+    size: int  # transactions, hence TxIDs, in it
+    now_ms: int
+    shard: int = 0
+    member: Member | None = None
+    reads: dict[Key, int] = field(default_factory=dict)
+    deletes: list[Key] = field(default_factory=list)
+    puts: list[Put] = field(default_factory=list)
+    keeps: list[Keep] = field(default_factory=list)
+    empties: list[tuple[int, int]] = field(default_factory=list)
+    touches: list[Touch] = field(default_factory=list)
+    drops: list[int] = field(default_factory=list)  # directories whose totals go
+    bounds: list[Bound] = field(default_factory=list)
+    replies: list[StoredReply] = field(default_factory=list)
+
+
+class Member(NamedTuple):
+    """Which NameNode commits, and its how-manieth batch this is.
+
+    The store refuses a member whose epoch has ended (`Fenced`), and remembers
+    the number, so that the outcome of a batch can be asked for afterwards.
+    """
+
+    id: int
+    epoch: int
+    batch: int
+
+
+@dataclass(slots=True)
+class Reading:
+    """What to read in one consistent view."""
+
+    keys: list[Key] = field(default_factory=list)
+    ids: list[tuple[int, int]] = field(default_factory=list)  # (table, id)
+    scans: list[Scan] = field(default_factory=list)
+    totals: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Found:
+    """What was there.  A key that is missing from `rows` has no row."""
+
+    rows: dict[Key, Row] = field(default_factory=dict)
+    ids: dict[tuple[int, int], list[Row]] = field(default_factory=dict)
+    scans: dict[Scan, list[Row]] = field(default_factory=dict)
+    totals: dict[int, Totals] = field(default_factory=dict)
+
+
+class Conflict(Exception):
+    """The batch was computed from something that has changed since."""
+
+    def __init__(self, keys: Sequence[Key] = (), directories: Sequence[int] = ()) -> None:
+        super().__init__(f"{len(keys)} keys and {len(directories)} directories changed")
+        self.keys = frozenset(keys)
+        self.directories = frozenset(directories)
+
+
+class CommitUnknown(Exception):
+    """The connection broke between sending a commit and its answer."""
+
+
+class Fenced(Exception):
+    """This NameNode was taken for dead, and others have gone on without it."""
+
+
+class StoreTransaction(Protocol):
+    """One store transaction, for runners that lock before they compute."""
+
+    async def take_clock(self) -> int:
+        """Lock the clock; until the end nobody else commits.  Returns the last TxID."""
+        ...
+
+    async def lock(self, modes: Mapping[Key, LockMode]) -> dict[Key, Row]:
+        """Lock rows in the order of their keys, until the end; returns those there are.
+
+        A key without a row can't be locked in every engine: lock its parent too.
+        """
+        ...
+
+    async def read(self, reading: Reading) -> Found:
+        """Read what is committed now; two calls may see two moments."""
+        ...
+
+    async def commit(self, batch: Batch) -> int:
+        """As `Store.commit`, in this transaction, which is over then.
+
+        After a `Conflict` it goes on, with all its locks.
+        """
+        ...
+
+
+class LocalReads(Protocol):
+    """Reads that need no waiting; only a store in this process can offer them."""
+
+    def row(self, key: Key) -> Row | None: ...
+
+    def rows_of_id(self, table: int, id: int) -> list[Row]: ...
+
+    def scan(self, scan: Scan) -> list[Row]: ...
+
+    def totals(self, id: int) -> Totals: ...
+
+
+class Store(Protocol):
+    """A place where committed rows live; see the module's text for what holds."""
+
+    local: LocalReads | None
+    """Set when this process alone writes to the store: what was read stays true."""
+
+    async def meta(self) -> dict[str, str]:
+        """What was written down at formatting time, and the schema's version."""
+        ...
+
+    async def read(self, reading: Reading) -> Found:
+        """Read what is committed, all of it as of one moment."""
+        ...
+
+    async def commit(self, batch: Batch) -> int:
+        """Validate and apply a batch; return the TxID before its first.
+
+        Raises `Conflict`, `Fenced` or `StoreUnavailableException`, and then nothing
+        has changed; or `CommitUnknown`, and then `settle` tells.
+        """
+        ...
+
+    async def settle(self, member: Member) -> int | None:
+        """Wait out the member's unfinished commit; its base TxID if it took place.
+
+        None: it did not, and never will.  `Fenced`: the member was replaced meanwhile,
+        and only the replies that were stored with the batch can tell.
+        """
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[StoreTransaction]:
+        """A transaction that is rolled back unless it was committed."""
+        ...
+
+    async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
+        """Blobs that may hold the reply to this call."""
+        ...
+
+    async def drop_expired_replies(self, now_ms: int, limit: int) -> int:
+        """Forget up to `limit` replies that nobody will ask for any more; how many it were."""
+        ...
+
+    async def reserve(self, counter: str, count: int) -> int:
+        """Take `count` numbers from a counter; returns the first."""
+        ...
+
+    async def close(self) -> None: ...

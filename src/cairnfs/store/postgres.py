@@ -1,0 +1,324 @@
+"""A store that many NameNodes share: PostgreSQL.
+
+A commit is one call of a function in the database (`postgres.sql`): it locks the
+clock, checks the member's epoch, validates what was read, and applies the changes.
+TxID order is therefore commit order for all NameNodes, and a commit that was answered
+is on the database's disk (`synchronous_commit`).
+
+If the connection breaks between sending a commit and its answer, only `CommitUnknown`
+is said; `settle` finds out, and makes sure that what has not happened never will.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import asyncpg
+
+from cairnfs.errors import StoreUnavailableException
+from cairnfs.store.base import (
+    Batch,
+    CommitUnknown,
+    Conflict,
+    Fenced,
+    Found,
+    Key,
+    LocalReads,
+    LockMode,
+    Member,
+    Reading,
+    Row,
+)
+from cairnfs.store.postgres_connections import ConnectionLost, Connections
+from cairnfs.store.postgres_schema import format_database, migrate
+from cairnfs.store.postgres_statements import (
+    CHECK,
+    COMMIT,
+    check_arguments,
+    collect,
+    commit_arguments,
+    keys_at,
+    read_statement,
+)
+
+CONNECTIONS_MAX = 8
+SETTLE_WAITS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.5, 2.0, 3.0)
+
+_LOCK_MODES = {LockMode.READ_COMMITTED: 0, LockMode.SHARED: 1, LockMode.EXCLUSIVE: 2}
+
+_LOCK = "SELECT n, since, data FROM cairn_lock($1, $2, $3, $4)"
+_FIND_REPLIES = (
+    "SELECT data FROM replies WHERE client_id = $1 AND last_call >= $2 AND first_call <= $2"
+)
+_RESERVE = "UPDATE counters SET next = next + $2 WHERE name = $1 RETURNING next - $2"
+_DROP_REPLIES = (
+    "WITH expired AS (SELECT client_id, last_call, txid FROM replies WHERE expires_ms < $1"
+    " ORDER BY expires_ms LIMIT $2 FOR UPDATE SKIP LOCKED),"
+    " gone AS (DELETE FROM replies r USING expired e WHERE r.client_id = e.client_id"
+    " AND r.last_call = e.last_call AND r.txid = e.txid RETURNING 1)"
+    " SELECT count(*) FROM gone"
+)
+
+
+class PostgresStore:
+    """See `store.base.Store`."""
+
+    local: LocalReads | None = None
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    @classmethod
+    async def open(cls, dsn: str, *, pool_max: int = CONNECTIONS_MAX) -> PostgresStore:
+        """Connect to a formatted database, and migrate it if it is of an older version."""
+        connections = Connections(dsn, pool_max)
+        try:
+            await migrate(connections)
+        except ConnectionLost as lost:
+            await connections.close()
+            raise StoreUnavailableException(f"{lost}; nothing was changed") from lost
+        except BaseException:
+            await connections.close()
+            raise
+        return cls(connections)
+
+    @property
+    def place(self) -> str:
+        """The database, in words without a password."""
+        return self._connections.place
+
+    async def meta(self) -> dict[str, str]:
+        return dict(await self.fetch("SELECT name, value FROM meta"))
+
+    # Reading.
+
+    async def read(self, reading: Reading) -> Found:
+        if not (reading.keys or reading.ids or reading.scans or reading.totals):
+            return Found()
+        statement, arguments = read_statement(reading)
+        return collect(reading, await self.fetch(statement, *arguments))
+
+    async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
+        return [data for (data,) in await self.fetch(_FIND_REPLIES, client_id, call_id)]
+
+    async def fetch(self, statement: str, *arguments: object) -> list[Any]:
+        """Run one statement that may run twice: if the connection breaks it is repeated."""
+        try:
+            return await self._fetch_once(statement, arguments)
+        except ConnectionLost:
+            pass
+        try:
+            return await self._fetch_once(statement, arguments)
+        except ConnectionLost as lost:
+            raise StoreUnavailableException(str(lost)) from lost
+
+    async def _fetch_once(self, statement: str, arguments: tuple[object, ...]) -> list[Any]:
+        async with self._connections.borrow() as connection:
+            records: list[Any] = await connection.fetch(statement, *arguments)
+            return records
+
+    # Writing.
+
+    async def commit(self, batch: Batch) -> int:
+        connection = await self._connections.acquire()
+        try:
+            if batch.size:
+                base = await connection.fetchval(COMMIT, *commit_arguments(batch))
+            else:
+                base = await connection.fetchval(CHECK, *check_arguments(batch))
+        except Exception as error:
+            meaning = explain_failure(self._connections, batch, error)
+            if isinstance(meaning, ConnectionLost):
+                self._connections.discard(connection)
+                raise CommitUnknown(str(meaning)) from error
+            self._connections.release(connection)
+            if isinstance(error, asyncpg.UniqueViolationError):
+                raise Conflict(await self._occupied(batch)) from None
+            raise meaning from error
+        except BaseException:
+            self._connections.discard(connection)
+            raise
+        self._connections.release(connection)
+        return int(base)
+
+    async def settle(self, member: Member) -> int | None:
+        for wait_s in SETTLE_WAITS_S:
+            try:
+                return await self._settle_once(member)
+            except StoreUnavailableException:
+                await asyncio.sleep(wait_s)
+        return await self._settle_once(member)
+
+    async def _settle_once(self, member: Member) -> int | None:
+        try:
+            ((base,),) = await self.fetch("SELECT cairn_settle($1, $2, $3)", *member)
+        except asyncpg.PostgresError as error:
+            if error.sqlstate == "CF002":
+                raise Fenced(str(error)) from None
+            raise
+        return None if base is None else int(base)
+
+    async def reserve(self, counter: str, count: int) -> int:
+        ((first,),) = await self.fetch(_RESERVE, counter, count)
+        return int(first)
+
+    async def drop_expired_replies(self, now_ms: int, limit: int) -> int:
+        ((count,),) = await self.fetch(_DROP_REPLIES, now_ms, limit)
+        return int(count)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[PostgresTransaction]:
+        transaction = PostgresTransaction(self._connections)
+        await transaction.begin()
+        try:
+            yield transaction
+        finally:
+            await transaction.end()
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    async def _occupied(self, batch: Batch) -> list[Key]:
+        """Which new keys are not new; all of them, if the culprit is gone by now."""
+        new = [put.key for put in batch.puts if not put.replaces]
+        found = await self.read(Reading(keys=new))
+        return list(found.rows) or new
+
+
+class PostgresTransaction:
+    """See `store.base.StoreTransaction`.  A `Conflict` leaves it, and its locks, standing."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._connection: Any = None  # None: over
+
+    async def begin(self) -> None:
+        for last in (False, True):
+            self._connection = await self._connections.acquire()
+            try:
+                await self._run("BEGIN")
+                return
+            except StoreUnavailableException:
+                # A connection that broke while it was idle is no reason to give up.
+                if last or self._connection is not None:
+                    raise
+
+    async def take_clock(self) -> int:
+        ((txid,),) = await self._fetch("SELECT txid FROM clock WHERE one = 1 FOR UPDATE")
+        return int(txid)
+
+    async def lock(self, modes: Mapping[Key, LockMode]) -> dict[Key, Row]:
+        keys = sorted(modes)
+        if not keys:
+            return {}
+        numbers = [_LOCK_MODES[modes[key]] for key in keys]
+        try:
+            found = await self._fetch(_LOCK, *zip(*keys, strict=True), numbers)
+        except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError):
+            raise Conflict(keys) from None
+        return {keys[n - 1]: Row(keys[n - 1], since, data) for n, since, data in found}
+
+    async def read(self, reading: Reading) -> Found:
+        if not (reading.keys or reading.ids or reading.scans or reading.totals):
+            return Found()
+        statement, arguments = read_statement(reading)
+        return collect(reading, await self._fetch(statement, *arguments))
+
+    async def commit(self, batch: Batch) -> int:
+        await self._run("SAVEPOINT batch")
+        try:
+            if batch.size:
+                ((base,),) = await self._fetch(COMMIT, *commit_arguments(batch))
+            else:
+                ((base,),) = await self._fetch(CHECK, *check_arguments(batch))
+        except asyncpg.PostgresError as error:
+            await self._run("ROLLBACK TO SAVEPOINT batch")
+            if isinstance(error, asyncpg.UniqueViolationError):
+                new = [put.key for put in batch.puts if not put.replaces]
+                found = await self.read(Reading(keys=new))
+                raise Conflict(list(found.rows) or new) from None
+            raise explain_failure(self._connections, batch, error) from error
+        connection = self._connection
+        try:
+            await connection.execute("COMMIT")
+        except BaseException as error:
+            self._drop()
+            if isinstance(self._connections.translate(error), ConnectionLost):
+                raise CommitUnknown(str(error)) from error
+            raise
+        self._connection = None
+        self._connections.release(connection)
+        return int(base)
+
+    async def end(self) -> None:
+        """Roll back, unless it was committed or the connection is gone."""
+        if self._connection is None:
+            return
+        try:
+            await self._connection.execute("ROLLBACK")
+        except Exception:
+            self._drop()
+        except BaseException:
+            self._drop()
+            raise
+        else:
+            self._connections.release(self._connection)
+            self._connection = None
+
+    async def _run(self, statement: str) -> None:
+        with self._guarded() as connection:
+            await connection.execute(statement)
+
+    async def _fetch(self, statement: str, *arguments: object) -> list[Any]:
+        with self._guarded() as connection:
+            records: list[Any] = await connection.fetch(statement, *arguments)
+            return records
+
+    @contextmanager
+    def _guarded(self) -> Iterator[Any]:
+        """The connection for one statement before COMMIT: if it fails, nothing was changed."""
+        if self._connection is None:
+            raise StoreUnavailableException(
+                f"a transaction on {self._connections.place} is over; nothing was changed"
+            )
+        try:
+            yield self._connection
+        except BaseException as error:
+            meaning = self._connections.translate(error)
+            if isinstance(meaning, ConnectionLost) or not isinstance(error, Exception):
+                self._drop()
+            if isinstance(meaning, ConnectionLost):
+                text = f"{meaning}; nothing was changed"
+                raise StoreUnavailableException(text) from error
+            if meaning is error:
+                raise
+            raise meaning from error
+
+    def _drop(self) -> None:
+        self._connections.discard(self._connection)
+        self._connection = None
+
+
+def explain_failure(connections: Connections, batch: Batch, error: Exception) -> BaseException:
+    """What it means that a commit failed."""
+    if not isinstance(error, asyncpg.PostgresError):
+        return connections.translate(error)
+    if error.sqlstate == "CF002":
+        return Fenced(f"{error}, or this batch was given up")
+    if error.sqlstate == "CF001":
+        detail = json.loads(error.detail)
+        keys = keys_at(list(batch.reads), detail.get("reads", ()))
+        if "replaced" in detail:
+            keys = keys_at([put.key for put in batch.puts if put.replaces], detail["replaced"])
+        return Conflict(keys, detail.get("directories", ()))
+    if error.sqlstate.startswith("40"):
+        keys = [*batch.reads, *batch.deletes, *(put.key for put in batch.puts)]
+        return Conflict(keys, [touch.id for touch in batch.touches])
+    return connections.translate(error)
+
+
+__all__ = ["PostgresStore", "PostgresTransaction", "format_database"]

@@ -1,0 +1,343 @@
+-- The tables and functions of a namespace on PostgreSQL, schema version 1.
+--
+-- Run once, by format_database, with search_path = cairnfs.  A later version changes
+-- them by a migration (postgres_schema.py), the functions included: they belong to the
+-- schema, so that NameNodes of one schema version always call the same ones.
+--
+-- Sessions forbid sequential scans and hash joins and force generic plans (see
+-- postgres_connections.py): all statements here are short lists of keys against
+-- indexes, also while the planner has no statistics yet.
+
+CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
+
+-- One row; whoever has locked it is the one who commits.
+CREATE TABLE clock (one integer PRIMARY KEY CHECK (one = 1), txid bigint NOT NULL)
+    WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000,
+          autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE counters (name text PRIMARY KEY, next bigint NOT NULL)
+    WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000,
+          autovacuum_vacuum_scale_factor = 0);
+
+CREATE TABLE records (
+    t integer NOT NULL, a bigint NOT NULL, b bytea NOT NULL,
+    id bigint, since bigint NOT NULL, data bytea NOT NULL,
+    PRIMARY KEY (t, a, b))
+    WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX records_by_id ON records (id, t) WHERE id IS NOT NULL;
+
+CREATE TABLE past (
+    t integer NOT NULL, a bigint NOT NULL, b bytea NOT NULL,
+    until bigint NOT NULL, since bigint NOT NULL, id bigint, data bytea NOT NULL,
+    PRIMARY KEY (t, a, b, until));
+
+-- One row for each directory and each NameNode that ever touched it.
+CREATE TABLE totals (
+    id bigint NOT NULL, shard integer NOT NULL,
+    mtime_ms bigint NOT NULL, touched bigint NOT NULL,
+    children bigint NOT NULL, files bigint NOT NULL, directories bigint NOT NULL,
+    symlinks bigint NOT NULL, length_bytes bigint NOT NULL, space_bytes bigint NOT NULL,
+    ssd_bytes bigint NOT NULL, disk_bytes bigint NOT NULL, archive_bytes bigint NOT NULL,
+    provided_bytes bigint NOT NULL, nvdimm_bytes bigint NOT NULL, inodes bigint NOT NULL,
+    PRIMARY KEY (id, shard))
+    WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000,
+          autovacuum_vacuum_scale_factor = 0.05);
+
+CREATE TABLE replies (
+    client_id bytea NOT NULL, last_call bigint NOT NULL, txid bigint NOT NULL,
+    first_call bigint NOT NULL, expires_ms bigint NOT NULL, data bytea NOT NULL,
+    PRIMARY KEY (client_id, last_call, txid));
+CREATE INDEX replies_by_expiry ON replies (expires_ms);
+
+-- NameNodes.  `batch` is the last batch that was committed or given up, `base` the TxID
+-- before its first, NULL if it was given up.  All times are the database's own.
+CREATE TABLE members (
+    id integer PRIMARY KEY, epoch bigint NOT NULL, batch bigint NOT NULL, base bigint,
+    address text NOT NULL, heartbeat timestamptz NOT NULL, expiry interval NOT NULL)
+    WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000,
+          autovacuum_vacuum_scale_factor = 0);
+
+CREATE TABLE duties (
+    name text PRIMARY KEY, member integer NOT NULL, epoch bigint NOT NULL,
+    expires timestamptz NOT NULL)
+    WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000,
+          autovacuum_vacuum_scale_factor = 0);
+
+
+-- Raise CF001 if a version that was read is not the current one.
+CREATE FUNCTION cairn_check_reads(
+    read_t integer[], read_a bigint[], read_b bytea[], read_since bigint[])
+RETURNS void LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    changed bigint[];
+BEGIN
+    SELECT array_agg(u.n) INTO changed
+        FROM unnest(read_t, read_a, read_b, read_since) WITH ORDINALITY u (t, a, b, since, n)
+        LEFT JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b
+        WHERE coalesce(r.since, 0) <> u.since;
+    IF changed IS NOT NULL THEN
+        RAISE EXCEPTION 'rows have changed' USING ERRCODE = 'CF001',
+            DETAIL = json_build_object('reads', changed);
+    END IF;
+END $$;
+
+
+-- Raise CF001 if a prefix is not empty or a directory's counter is beyond its bound.
+CREATE FUNCTION cairn_check_outcome(
+    empty_t integer[], empty_a bigint[],
+    bound_id bigint[], bound_count integer[], bound_limit bigint[])
+RETURNS void LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    occupied bigint[];
+    exceeded bigint[];
+BEGIN
+    IF empty_t IS NOT NULL THEN
+        SELECT array_agg(u.a) INTO occupied FROM unnest(empty_t, empty_a) u (t, a)
+            WHERE EXISTS (SELECT FROM records r WHERE r.t = u.t AND r.a = u.a);
+    END IF;
+    IF bound_id IS NOT NULL THEN
+        SELECT array_agg(u.id) INTO exceeded
+            FROM unnest(bound_id, bound_count, bound_limit) u (id, count, most)
+            WHERE u.most < (
+                SELECT coalesce(sum((ARRAY[
+                    children, files, directories, symlinks, length_bytes, space_bytes,
+                    ssd_bytes, disk_bytes, archive_bytes, provided_bytes, nvdimm_bytes,
+                    inodes])[u.count + 1]), 0)
+                FROM totals WHERE totals.id = u.id);
+    END IF;
+    IF occupied IS NOT NULL OR exceeded IS NOT NULL THEN
+        RAISE EXCEPTION 'directories have changed' USING ERRCODE = 'CF001',
+            DETAIL = json_build_object('directories', occupied || exceeded);
+    END IF;
+END $$;
+
+
+-- Validate without changing anything.  STABLE: every statement sees the same moment,
+-- and no lock is needed.  Returns the TxID of that moment.
+CREATE FUNCTION cairn_check(
+    member_id integer, member_epoch bigint,
+    read_t integer[], read_a bigint[], read_b bytea[], read_since bigint[],
+    empty_t integer[], empty_a bigint[],
+    bound_id bigint[], bound_count integer[], bound_limit bigint[])
+RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF member_id IS NOT NULL THEN
+        PERFORM FROM members WHERE id = member_id AND epoch = member_epoch;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'member % was replaced', member_id USING ERRCODE = 'CF002';
+        END IF;
+    END IF;
+    IF read_t IS NOT NULL THEN
+        PERFORM cairn_check_reads(read_t, read_a, read_b, read_since);
+    END IF;
+    PERFORM cairn_check_outcome(empty_t, empty_a, bound_id, bound_count, bound_limit);
+    RETURN (SELECT txid FROM clock WHERE one = 1);
+END $$;
+
+
+-- Validate and apply a batch; store.base.Store.commit says what that means.  An array
+-- that would be empty is NULL.
+--
+-- Locking the clock comes first and orders all commits.  VOLATILE under READ COMMITTED:
+-- every statement after it sees whatever was committed before the lock was granted.
+CREATE FUNCTION cairn_commit(
+    size integer, shard_ integer,
+    member_id integer, member_epoch bigint, member_batch bigint,
+    read_t integer[], read_a bigint[], read_b bytea[], read_since bigint[],
+    keep_t integer[], keep_a bigint[], keep_b bytea[], keep_order integer[],
+    delete_t integer[], delete_a bigint[], delete_b bytea[],
+    new_t integer[], new_a bigint[], new_b bytea[],
+    new_id bigint[], new_order integer[], new_data bytea[],
+    set_t integer[], set_a bigint[], set_b bytea[],
+    set_id bigint[], set_order integer[], set_data bytea[],
+    touch_id bigint[], touch_mtime bigint[], touch_order integer[], touch_counts bigint[],
+    drop_id bigint[],
+    reply_client bytea[], reply_first bigint[], reply_last bigint[], reply_data bytea[],
+    reply_expires bigint,
+    empty_t integer[], empty_a bigint[],
+    bound_id bigint[], bound_count integer[], bound_limit bigint[])
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    base_ bigint;
+    affected bigint;
+    missing bigint[];
+BEGIN
+    UPDATE clock SET txid = txid + size WHERE one = 1 RETURNING txid - size INTO STRICT base_;
+
+    IF member_id IS NOT NULL THEN
+        -- A batch that `settle` has given up is refused too: its number is taken.
+        UPDATE members SET batch = member_batch, base = base_
+            WHERE id = member_id AND epoch = member_epoch AND batch < member_batch;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'member % was replaced', member_id USING ERRCODE = 'CF002';
+        END IF;
+    END IF;
+
+    IF read_t IS NOT NULL THEN
+        PERFORM cairn_check_reads(read_t, read_a, read_b, read_since);
+    END IF;
+
+    IF keep_t IS NOT NULL THEN
+        INSERT INTO past (t, a, b, until, since, id, data)
+            SELECT r.t, r.a, r.b, base_ + u.o, r.since, r.id, r.data
+            FROM unnest(keep_t, keep_a, keep_b, keep_order) u (t, a, b, o)
+            JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b;
+    END IF;
+
+    IF delete_t IS NOT NULL THEN
+        DELETE FROM records r USING unnest(delete_t, delete_a, delete_b) u (t, a, b)
+            WHERE r.t = u.t AND r.a = u.a AND r.b = u.b;
+    END IF;
+
+    IF new_t IS NOT NULL THEN
+        INSERT INTO records (t, a, b, id, since, data)
+            SELECT u.t, u.a, u.b, u.id, base_ + u.o, u.data
+            FROM unnest(new_t, new_a, new_b, new_id, new_order, new_data)
+                u (t, a, b, id, o, data);
+    END IF;
+
+    IF set_t IS NOT NULL THEN
+        UPDATE records r SET id = u.id, since = base_ + u.o, data = u.data
+            FROM unnest(set_t, set_a, set_b, set_id, set_order, set_data)
+                u (t, a, b, id, o, data)
+            WHERE r.t = u.t AND r.a = u.a AND r.b = u.b;
+        GET DIAGNOSTICS affected = ROW_COUNT;
+        IF affected < cardinality(set_t) THEN
+            SELECT array_agg(u.n) INTO missing
+                FROM unnest(set_t, set_a, set_b) WITH ORDINALITY u (t, a, b, n)
+                LEFT JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b
+                WHERE r.since IS NULL;
+            RAISE EXCEPTION 'rows to replace are gone' USING ERRCODE = 'CF001',
+                DETAIL = json_build_object('replaced', missing);
+        END IF;
+    END IF;
+
+    IF touch_id IS NOT NULL THEN
+        INSERT INTO totals AS old (
+            id, shard, mtime_ms, touched, children, files, directories, symlinks,
+            length_bytes, space_bytes, ssd_bytes, disk_bytes, archive_bytes,
+            provided_bytes, nvdimm_bytes, inodes)
+        SELECT u.id, shard_, u.mtime_ms, CASE WHEN u.o > 0 THEN base_ + u.o ELSE 0 END,
+            touch_counts[u.n], touch_counts[u.n + 1], touch_counts[u.n + 2],
+            touch_counts[u.n + 3], touch_counts[u.n + 4], touch_counts[u.n + 5],
+            touch_counts[u.n + 6], touch_counts[u.n + 7], touch_counts[u.n + 8],
+            touch_counts[u.n + 9], touch_counts[u.n + 10], touch_counts[u.n + 11]
+        FROM (
+            SELECT id, mtime_ms, o, (ordinality * 12 - 11)::integer
+            FROM unnest(touch_id, touch_mtime, touch_order) WITH ORDINALITY f (id, mtime_ms, o)
+        ) u (id, mtime_ms, o, n)
+        ON CONFLICT (id, shard) DO UPDATE SET
+            mtime_ms = CASE WHEN excluded.touched > 0 THEN excluded.mtime_ms
+                            ELSE old.mtime_ms END,
+            touched = greatest(old.touched, excluded.touched),
+            children = old.children + excluded.children,
+            files = old.files + excluded.files,
+            directories = old.directories + excluded.directories,
+            symlinks = old.symlinks + excluded.symlinks,
+            length_bytes = old.length_bytes + excluded.length_bytes,
+            space_bytes = old.space_bytes + excluded.space_bytes,
+            ssd_bytes = old.ssd_bytes + excluded.ssd_bytes,
+            disk_bytes = old.disk_bytes + excluded.disk_bytes,
+            archive_bytes = old.archive_bytes + excluded.archive_bytes,
+            provided_bytes = old.provided_bytes + excluded.provided_bytes,
+            nvdimm_bytes = old.nvdimm_bytes + excluded.nvdimm_bytes,
+            inodes = old.inodes + excluded.inodes;
+    END IF;
+
+    IF drop_id IS NOT NULL THEN
+        DELETE FROM totals USING unnest(drop_id) u (id) WHERE totals.id = u.id;
+    END IF;
+
+    IF reply_client IS NOT NULL THEN
+        INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, data)
+            SELECT u.client_id, u.last_call, base_ + size, u.first_call, reply_expires, u.data
+            FROM unnest(reply_client, reply_first, reply_last, reply_data)
+                u (client_id, first_call, last_call, data);
+    END IF;
+
+    IF empty_t IS NOT NULL OR bound_id IS NOT NULL THEN
+        PERFORM cairn_check_outcome(empty_t, empty_a, bound_id, bound_count, bound_limit);
+    END IF;
+    RETURN base_;
+END $$;
+
+
+-- Lock rows in the given order: mode 1 FOR SHARE, 2 FOR UPDATE, 0 not at all.  Rows that
+-- are not locked are read at the end, when all locks are held.
+CREATE FUNCTION cairn_lock(t_ integer[], a_ bigint[], b_ bytea[], mode integer[])
+RETURNS TABLE (n integer, since bigint, data bytea) LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    FOR i IN 1 .. cardinality(t_) LOOP
+        CONTINUE WHEN mode[i] = 0;
+        LOOP
+            IF mode[i] = 1 THEN
+                SELECT r.since, r.data INTO since, data FROM records r
+                    WHERE r.t = t_[i] AND r.a = a_[i] AND r.b = b_[i] FOR SHARE;
+            ELSE
+                SELECT r.since, r.data INTO since, data FROM records r
+                    WHERE r.t = t_[i] AND r.a = a_[i] AND r.b = b_[i] FOR UPDATE;
+            END IF;
+            IF FOUND THEN
+                n := i;
+                RETURN NEXT;
+                EXIT;
+            END IF;
+            -- Deleted while we waited; but was it also put there anew?
+            PERFORM FROM records r WHERE r.t = t_[i] AND r.a = a_[i] AND r.b = b_[i];
+            EXIT WHEN NOT FOUND;
+        END LOOP;
+    END LOOP;
+    FOR i IN 1 .. cardinality(t_) LOOP
+        CONTINUE WHEN mode[i] <> 0;
+        SELECT r.since, r.data INTO since, data FROM records r
+            WHERE r.t = t_[i] AND r.a = a_[i] AND r.b = b_[i];
+        IF FOUND THEN
+            n := i;
+            RETURN NEXT;
+        END IF;
+    END LOOP;
+END $$;
+
+
+-- The outcome of a member's batch: its base, NULL if it did not and never will take
+-- place.  The row lock waits for a commit under way; taking the batch's number stops one
+-- that still waits for the clock.
+CREATE FUNCTION cairn_settle(member_id integer, member_epoch bigint, member_batch bigint)
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    found_ members%ROWTYPE;
+BEGIN
+    SELECT * INTO found_ FROM members WHERE id = member_id FOR UPDATE;
+    IF NOT FOUND OR found_.epoch <> member_epoch OR found_.batch > member_batch THEN
+        RAISE EXCEPTION 'member % was replaced', member_id USING ERRCODE = 'CF002';
+    END IF;
+    IF found_.batch = member_batch THEN
+        RETURN found_.base;
+    END IF;
+    UPDATE members SET batch = member_batch, base = NULL WHERE id = member_id;
+    RETURN NULL;
+END $$;
+
+
+-- Become a member: under the lowest id that is free, in a new epoch, which fences
+-- whoever had that id before.  Call it with the advisory lock for joins held.
+CREATE FUNCTION cairn_join(address_ text, expiry_ interval)
+RETURNS TABLE (id_ integer, epoch_ bigint) LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    FOR id_ IN SELECT m.id FROM members m
+        WHERE m.heartbeat + m.expiry < clock_timestamp() ORDER BY m.id
+    LOOP
+        UPDATE members m SET epoch = m.epoch + 1, batch = 0, base = NULL,
+                address = address_, heartbeat = clock_timestamp(), expiry = expiry_
+            WHERE m.id = id_ AND m.heartbeat + m.expiry < clock_timestamp()
+            RETURNING m.epoch INTO epoch_;
+        IF FOUND THEN
+            RETURN NEXT;
+            RETURN;
+        END IF;
+    END LOOP;
+    SELECT coalesce(max(m.id) + 1, 0) INTO id_ FROM members m;
+    epoch_ := 1;
+    INSERT INTO members VALUES (id_, epoch_, 0, NULL, address_, clock_timestamp(), expiry_);
+    RETURN NEXT;
+END $$;

@@ -1,0 +1,89 @@
+"""A namespace's tables in PostgreSQL: made once, then brought from version to version.
+
+Everything lives in the schema `cairnfs` of the database.  Formatting and migrating run
+in one transaction each, under an advisory lock: of two NameNodes that start at once,
+one migrates and the other finds it done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+import asyncpg
+
+from cairnfs.errors import SchemaVersionError, StoreUnavailableException
+from cairnfs.store.postgres_connections import ConnectionLost, Connections
+from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
+
+MIGRATION_LOCK = 0x6361_6972_6E01
+JOIN_LOCK = 0x6361_6972_6E02
+
+MIGRATIONS: dict[int, str] = {}
+"""`version -> script` that brings a database of that version to the next one."""
+
+
+async def format_database(dsn: str, meta: Mapping[str, str]) -> None:
+    """Make an empty namespace.  One that exists is never touched."""
+    connections = Connections(dsn, 1)
+    try:
+        async with connections.borrow() as connection, connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
+            exists = await connection.fetchval("SELECT to_regnamespace('cairnfs') IS NOT NULL")
+            if not exists:
+                await _create(connection, meta)
+    except ConnectionLost as lost:
+        raise StoreUnavailableException(str(lost)) from lost
+    finally:
+        await connections.close()
+    if exists:
+        raise FileExistsError(
+            f"{connections.place} holds a CairnFS namespace already; "
+            "drop its schema 'cairnfs' first to start over"
+        )
+
+
+async def migrate(connections: Connections) -> None:
+    """Bring the database to our schema version, or refuse it."""
+    async with connections.borrow() as connection:
+        if await _version(connection, connections.place) == SCHEMA_VERSION:
+            return
+        async with connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
+            version = await _version(connection, connections.place)
+            while version < SCHEMA_VERSION:
+                await connection.execute(MIGRATIONS[version])
+                version += 1
+            await connection.execute(
+                "UPDATE meta SET value = $1 WHERE name = 'schema version'", str(version)
+            )
+
+
+async def _create(connection: Any, meta: Mapping[str, str]) -> None:
+    await connection.execute("CREATE SCHEMA cairnfs")
+    await connection.execute(_script())
+    await connection.execute("INSERT INTO clock VALUES (1, 0)")
+    await connection.executemany("INSERT INTO counters VALUES ($1, $2)", COUNTERS.items())
+    rows = {**meta, "schema version": str(SCHEMA_VERSION)}
+    await connection.executemany("INSERT INTO meta VALUES ($1, $2)", rows.items())
+
+
+async def _version(connection: Any, place: str) -> int:
+    """The schema's version, if it is one that we can work with."""
+    found = None
+    with contextlib.suppress(asyncpg.UndefinedTableError):
+        found = await connection.fetchval("SELECT value FROM meta WHERE name = 'schema version'")
+    if found is None:
+        raise StoreUnavailableException(f"{place} is not a CairnFS database; format it first")
+    if int(found) > SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"{place} has schema version {found}, but this CairnFS knows only up to "
+            f"{SCHEMA_VERSION}: upgrade CairnFS; the database was left as it is"
+        )
+    return int(found)
+
+
+def _script() -> str:
+    return resources.files("cairnfs.store").joinpath("postgres.sql").read_text(encoding="utf-8")

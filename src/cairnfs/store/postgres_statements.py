@@ -1,0 +1,208 @@
+"""Batches and readings as arguments of statements, and rows as what was found (pure).
+
+One statement carries a whole reading, so all of it is one moment and one round trip;
+one call of `cairn_commit` carries a whole batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from cairnfs.store.base import (
+    NO_TOTALS,
+    Batch,
+    Count,
+    Found,
+    Key,
+    Reading,
+    Row,
+    Totals,
+    Touch,
+)
+from cairnfs.store.schema import REPLY_RETENTION_MS
+
+COMMIT_ARGUMENTS = 43
+CHECK_ARGUMENTS = 11
+
+
+def _call(function: str, arguments: int) -> str:
+    return f"SELECT {function}({', '.join(f'${n}' for n in range(1, arguments + 1))})"
+
+
+COMMIT = _call("cairn_commit", COMMIT_ARGUMENTS)
+CHECK = _call("cairn_check", CHECK_ARGUMENTS)
+
+_KEYS, _IDS, _SCANS, _TOTALS = range(4)
+
+_PARTS = {
+    _KEYS: (
+        "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
+        " FROM unnest({}::integer[], {}::bigint[], {}::bytea[]) WITH ORDINALITY u (t, a, b, n)"
+        " JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
+    ),
+    _IDS: (
+        "SELECT {part}, u.n, r.a, r.b, r.since, r.data, NULL::bigint[]"
+        " FROM unnest({}::integer[], {}::bigint[]) WITH ORDINALITY u (t, id, n)"
+        " JOIN records r ON r.id = u.id AND r.t = u.t AND r.id IS NOT NULL"
+    ),
+    _SCANS: (
+        "SELECT {part}, u.n, u.a, r.b, r.since, r.data, NULL::bigint[]"
+        " FROM unnest({}::integer[], {}::bigint[], {}::bytea[], {}::bigint[])"
+        " WITH ORDINALITY u (t, a, after, most, n)"
+        " CROSS JOIN LATERAL (SELECT b, since, data FROM records"
+        " WHERE t = u.t AND a = u.a AND b > u.after ORDER BY t, a, b LIMIT u.most) r"
+    ),
+    _TOTALS: (
+        "SELECT {part}, u.n, s.mtime_ms, NULL::bytea, s.touched, NULL::bytea,"
+        f" ARRAY[{', '.join(f's.{count.name.lower()}' for count in Count)}]"
+        " FROM unnest({}::bigint[]) WITH ORDINALITY u (id, n) JOIN totals s ON s.id = u.id"
+    ),
+}
+
+_READ_KEYS = (
+    "SELECT u.n, r.since, r.data"
+    " FROM unnest($1::integer[], $2::bigint[], $3::bytea[]) WITH ORDINALITY u (t, a, b, n)"
+    " JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
+)
+
+
+def read_statement(reading: Reading) -> tuple[str, list[Any]]:
+    """The statement for a reading that is not empty, and its arguments."""
+    arguments: list[Any] = []
+    parts = []
+    wanted: Sequence[tuple[Any, ...]]
+    for part, wanted in enumerate((reading.keys, reading.ids, reading.scans)):
+        if wanted:
+            parts.append(part)
+            arguments += zip(*wanted, strict=True)
+    if reading.totals:
+        parts.append(_TOTALS)
+        arguments.append(reading.totals)
+    return (_READ_KEYS if parts == [_KEYS] else _union(tuple(parts))), arguments
+
+
+@cache
+def _union(parts: tuple[int, ...]) -> str:
+    selects = []
+    used = 0
+    for part in parts:
+        text = _PARTS[part]
+        count = text.count("{}")
+        places = [f"${used + n}" for n in range(1, count + 1)]
+        selects.append(text.format(*places, part=part))
+        used += count
+    return " UNION ALL ".join(selects)
+
+
+def collect(reading: Reading, records: Sequence[Any]) -> Found:
+    """What the statement of `read_statement` has found."""
+    keys = reading.keys
+    found = Found()
+    if not (reading.ids or reading.scans or reading.totals):
+        rows = found.rows
+        for n, since, data in records:
+            key = keys[n - 1]
+            rows[key] = Row(key, since, data)
+        return found
+    found.ids = {pair: [] for pair in reading.ids}
+    found.scans = {scan: [] for scan in reading.scans}
+    found.totals = dict.fromkeys(reading.totals, NO_TOTALS)
+    for part, n, a, b, since, data, counts in records:
+        if part == _KEYS:
+            found.rows[keys[n - 1]] = Row(keys[n - 1], since, data)
+        elif part == _IDS:
+            pair = reading.ids[n - 1]
+            found.ids[pair].append(Row((pair[0], a, b), since, data))
+        elif part == _SCANS:
+            scan = reading.scans[n - 1]
+            found.scans[scan].append(Row((scan.table, a, b), since, data))
+        else:
+            id = reading.totals[n - 1]
+            found.totals[id] = _add(found.totals[id], Totals(counts, a, since))
+    return found
+
+
+def _add(left: Totals, right: Totals) -> Totals:
+    """Two shards of one directory: counts add up, the later time stands."""
+    latest = left if left.touched > right.touched else right
+    counts = tuple(map(int.__add__, left.counts, right.counts))
+    return Totals(counts, latest.mtime_ms, latest.touched)
+
+
+def commit_arguments(batch: Batch) -> list[Any]:
+    """The arguments of `cairn_commit`; a list that is empty goes as NULL."""
+    new = [put for put in batch.puts if not put.replaces]
+    changed = [put for put in batch.puts if put.replaces] if len(new) < len(batch.puts) else []
+    arguments = [batch.size, batch.shard, *(batch.member or (None, None, None))]
+    arguments += _reads(batch)
+    arguments += _keyed(batch.keeps, 1)
+    arguments += zip(*batch.deletes, strict=True) if batch.deletes else (None,) * 3
+    for puts in (new, changed):
+        if puts:
+            keys, ids, orders, data, _ = zip(*puts, strict=True)
+            arguments += zip(*keys, strict=True)
+            arguments += ids, orders, data
+        else:
+            arguments += (None,) * 6
+    arguments += _touches(batch.touches)
+    arguments.append(batch.drops or None)
+    arguments += zip(*batch.replies, strict=True) if batch.replies else (None,) * 4
+    arguments.append(batch.now_ms + REPLY_RETENTION_MS)
+    return arguments + _outcome(batch)
+
+
+def check_arguments(batch: Batch) -> list[Any]:
+    """The arguments of `cairn_check`, for a batch that changes nothing."""
+    member = batch.member
+    identity = (None, None) if member is None else (member.id, member.epoch)
+    return [*identity, *_reads(batch), *_outcome(batch)]
+
+
+def _reads(batch: Batch) -> list[Any]:
+    if not batch.reads:
+        return [None] * 4
+    return [*zip(*batch.reads, strict=True), list(batch.reads.values())]
+
+
+def _keyed(items: Sequence[tuple[Any, ...]], more: int) -> list[Any]:
+    """Columns of tuples that begin with a key."""
+    if not items:
+        return [None] * (3 + more)
+    keys, *rest = zip(*items, strict=True)
+    return [*zip(*keys, strict=True), *rest]
+
+
+def _outcome(batch: Batch) -> list[Any]:
+    empties = zip(*batch.empties, strict=True) if batch.empties else (None,) * 2
+    bounds = zip(*batch.bounds, strict=True) if batch.bounds else (None,) * 3
+    return [*empties, *bounds]
+
+
+def _touches(touches: Sequence[Touch]) -> list[Any]:
+    if not touches:
+        return [None] * 4
+    if len({touch.id for touch in touches}) < len(touches):
+        touches = _merge(touches)
+    ids, counts, times, orders = zip(*touches, strict=True)
+    return [ids, times, orders, [count for vector in counts for count in vector]]
+
+
+def _merge(touches: Iterable[Touch]) -> list[Touch]:
+    """One touch for each directory: PostgreSQL updates a row but once in a statement."""
+    merged: dict[int, Touch] = {}
+    for touch in touches:
+        old = merged.get(touch.id)
+        if old is not None:
+            counts = [x + y for x, y in zip(old.counts, touch.counts, strict=True)]
+            # As if applied one after the other: the later one that has a time sets it.
+            timed = touch if touch.order else old
+            touch = Touch(touch.id, counts, timed.mtime_ms, max(old.order, touch.order))
+        merged[touch.id] = touch
+    return list(merged.values())
+
+
+def keys_at(keys: Sequence[Key], positions: Iterable[int]) -> list[Key]:
+    """Keys by the positions, from 1, that the server reports."""
+    return [keys[position - 1] for position in positions]

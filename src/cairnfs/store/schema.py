@@ -1,0 +1,47 @@
+"""Every kind of row in one table, and the version of the whole.
+
+| table      | a            | b             | id           | what                               |
+|------------|--------------|---------------|--------------|------------------------------------|
+| INODES     | parent id    | name          | inode id     | files, directories, links          |
+| BLOCKS     | inode id     | index         | block id     | the blocks of a file, in order     |
+| LEASES     | inode id     |               | holder hash  | who is writing a file              |
+| HOLDERS    | 0            | client name   |              | when a writer was last heard of    |
+| ORPHANS    | 0            | inode id      |              | detached subtrees to be reclaimed  |
+| DUTIES     | 0            | duty          |              | which NameNode does it, until when |
+
+`INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+
+SCHEMA_VERSION = 1
+
+
+class Table(enum.IntEnum):
+    """Tables of rows; the numbers are stored."""
+
+    INODES = 0
+    BLOCKS = 1
+    LEASES = 2
+    HOLDERS = 3
+    ORPHANS = 4
+    DUTIES = 5
+
+
+INDEX = struct.Struct(">I")
+NUMBER = struct.Struct(">Q")
+
+FIRST_INODE_ID = 16386  # the root is 16385
+FIRST_BLOCK_ID = (1 << 30) + 1  # 1073741825, as in HDFS
+FIRST_GENERATION_STAMP = 1001
+
+COUNTERS = {
+    "inode id": FIRST_INODE_ID,
+    "block id": FIRST_BLOCK_ID,
+    "generation stamp": FIRST_GENERATION_STAMP,
+}
+
+REPLY_RETENTION_MS = 600_000  # ten minutes, as HDFS's retry cache

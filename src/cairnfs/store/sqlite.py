@@ -1,0 +1,417 @@
+"""The default store: one SQLite file, owned by one process.
+
+The file is in WAL mode with `synchronous=FULL`: a commit that was answered is
+on disk.  It is locked exclusively while open, so what this process has read
+stays true until it changes it itself (`local`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import apsw
+
+from cairnfs.errors import SchemaVersionError, StoreUnavailableException
+from cairnfs.store.base import (
+    ABSENT,
+    NO_TOTALS,
+    Batch,
+    Conflict,
+    Count,
+    Found,
+    Key,
+    LockMode,
+    Member,
+    Reading,
+    Row,
+    Scan,
+    Totals,
+)
+from cairnfs.store.locks import LockTable
+from cairnfs.store.schema import COUNTERS, REPLY_RETENTION_MS, SCHEMA_VERSION
+
+_COUNT_COLUMNS = [count.name.lower() for count in Count]
+_SUM_COLUMNS = ", ".join(_COUNT_COLUMNS)
+
+_SCHEMA = f"""
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE clock (txid INTEGER NOT NULL);
+CREATE TABLE counters (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE records (
+    t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
+    id INTEGER, since INTEGER NOT NULL, data BLOB NOT NULL,
+    PRIMARY KEY (t, a, b)) WITHOUT ROWID;
+CREATE INDEX records_by_id ON records (id, t) WHERE id IS NOT NULL;
+CREATE TABLE past (
+    t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
+    until INTEGER NOT NULL, since INTEGER NOT NULL, id INTEGER, data BLOB NOT NULL,
+    PRIMARY KEY (t, a, b, until)) WITHOUT ROWID;
+CREATE TABLE totals (
+    id INTEGER PRIMARY KEY,
+    {", ".join(f"{name} INTEGER NOT NULL" for name in _COUNT_COLUMNS)},
+    mtime_ms INTEGER NOT NULL, touched INTEGER NOT NULL);
+CREATE TABLE replies (
+    client_id BLOB NOT NULL, last_call INTEGER NOT NULL, txid INTEGER NOT NULL,
+    first_call INTEGER NOT NULL, expires_ms INTEGER NOT NULL, data BLOB NOT NULL,
+    PRIMARY KEY (client_id, last_call, txid)) WITHOUT ROWID;
+CREATE INDEX replies_by_expiry ON replies (expires_ms);
+"""
+
+_MIGRATIONS: dict[int, str] = {}
+"""`version -> script` that brings a file of that version to the next one."""
+
+_SELECT_ROW = "SELECT since, data FROM records WHERE t = ? AND a = ? AND b = ?"
+_SELECT_SINCE = "SELECT since FROM records WHERE t = ? AND a = ? AND b = ?"
+_SELECT_ID = "SELECT t, a, b, since, data FROM records WHERE id = ? AND t = ?"
+_SELECT_SCAN = (
+    "SELECT b, since, data FROM records WHERE t = ? AND a = ? AND b > ? ORDER BY b LIMIT ?"
+)
+_SELECT_TOTALS = f"SELECT mtime_ms, touched, {_SUM_COLUMNS} FROM totals WHERE id = ?"
+_DELETE = "DELETE FROM records WHERE t = ? AND a = ? AND b = ?"
+_INSERT = "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, ?)"
+_UPDATE = "UPDATE records SET id = ?, since = ?, data = ? WHERE t = ? AND a = ? AND b = ?"
+_KEEP = (
+    "INSERT INTO past (t, a, b, until, since, id, data)"
+    " SELECT t, a, b, ?, since, id, data FROM records WHERE t = ? AND a = ? AND b = ?"
+)
+_TOUCH = (
+    f"INSERT INTO totals (id, mtime_ms, touched, {_SUM_COLUMNS})"
+    f" VALUES ({', '.join('?' * (3 + len(Count)))}) ON CONFLICT (id) DO UPDATE SET"
+    " mtime_ms = iif(excluded.touched > 0, excluded.mtime_ms, mtime_ms),"
+    " touched = max(touched, excluded.touched), "
+    + ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNT_COLUMNS)
+)
+_INSERT_REPLY = (
+    "INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, data)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
+
+
+def format_file(path: Path, meta: Mapping[str, str]) -> None:
+    """Make an empty namespace file.  An existing file is never overwritten."""
+    if path.exists():
+        raise FileExistsError(f"{path} exists already; remove it first to start over")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = _connect(path, create=True)
+    try:
+        with connection:
+            connection.execute(_SCHEMA)
+            connection.execute("INSERT INTO clock VALUES (0)")
+            connection.executemany("INSERT INTO counters VALUES (?, ?)", list(COUNTERS.items()))
+            rows = {**meta, "schema version": str(SCHEMA_VERSION)}
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", list(rows.items()))
+    finally:
+        connection.close()
+
+
+class SqliteStore:
+    """See `store.base.Store`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: apsw.Connection | None = None
+        self._locks = LockTable()
+        self._committed_batch: dict[tuple[int, int, int], int] = {}
+        self._open()
+        self.local: SqliteStore | None = self
+
+    async def meta(self) -> dict[str, str]:
+        """What was written down at formatting time, and the schema's version."""
+        return dict(self._db().execute("SELECT name, value FROM meta").fetchall())
+
+    # Reading.
+
+    def row(self, key: Key) -> Row | None:
+        found = self._db().execute(_SELECT_ROW, key).fetchone()
+        return Row(key, found[0], found[1]) if found else None
+
+    def rows_of_id(self, table: int, id: int) -> list[Row]:
+        found = self._db().execute(_SELECT_ID, (id, table)).fetchall()
+        return [Row((t, a, b), since, data) for t, a, b, since, data in found]
+
+    def scan(self, scan: Scan) -> list[Row]:
+        t, a = scan.table, scan.a
+        found = self._db().execute(_SELECT_SCAN, (t, a, scan.after, scan.limit)).fetchall()
+        return [Row((t, a, b), since, data) for b, since, data in found]
+
+    def totals(self, id: int) -> Totals:
+        found = self._db().execute(_SELECT_TOTALS, (id,)).fetchone()
+        return Totals(found[2:], found[0], found[1]) if found else NO_TOTALS
+
+    async def read(self, reading: Reading) -> Found:
+        rows = ((key, self.row(key)) for key in reading.keys)
+        return Found(
+            rows={key: row for key, row in rows if row is not None},
+            ids={pair: self.rows_of_id(*pair) for pair in reading.ids},
+            scans={scan: self.scan(scan) for scan in reading.scans},
+            totals={id: self.totals(id) for id in reading.totals},
+        )
+
+    async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
+        found = self._db().execute(
+            "SELECT data FROM replies WHERE client_id = ? AND last_call >= ? AND first_call <= ?",
+            (client_id, call_id, call_id),
+        )
+        return [data for (data,) in found]
+
+    # Writing.
+
+    async def commit(self, batch: Batch) -> int:
+        return self.commit_now(batch)
+
+    def commit_now(self, batch: Batch) -> int:
+        """`commit` without a loop: here it never waits for anybody else."""
+        db = self._db()
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                base = self._apply(db, batch)
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+        except apsw.ConstraintError:
+            raise Conflict(keys=self._occupied(batch)) from None
+        except apsw.Error as error:
+            raise self._unavailable(error) from error
+        if batch.member is not None:
+            self._committed_batch[batch.member] = base
+        return base
+
+    async def settle(self, member: Member) -> int | None:
+        return self._committed_batch.get(member)
+
+    async def reserve(self, counter: str, count: int) -> int:
+        db = self._db()
+        try:
+            with db:
+                (first,) = db.execute(
+                    "UPDATE counters SET next = next + ? WHERE name = ? RETURNING next - ?",
+                    (count, counter, count),
+                ).fetchone()
+        except apsw.Error as error:
+            raise self._unavailable(error) from error
+        return int(first)
+
+    async def drop_expired_replies(self, now_ms: int, limit: int) -> int:
+        db = self._db()
+        try:
+            db.execute(
+                "DELETE FROM replies WHERE (client_id, last_call, txid) IN (SELECT client_id,"
+                " last_call, txid FROM replies WHERE expires_ms < ? LIMIT ?)",
+                (now_ms, limit),
+            )
+        except apsw.Error as error:
+            raise self._unavailable(error) from error
+        return db.changes()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[_SqliteTransaction]:
+        transaction = _SqliteTransaction(self, self._locks)
+        try:
+            yield transaction
+        finally:
+            transaction.release()
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # Inside.
+
+    def _apply(self, db: apsw.Connection, batch: Batch) -> int:
+        self._validate(db, batch)
+        (base,) = db.execute(
+            "UPDATE clock SET txid = txid + ? RETURNING txid - ?", (batch.size, batch.size)
+        ).fetchone()
+        if batch.keeps:
+            db.executemany(_KEEP, [(base + order, *key) for key, order in batch.keeps])
+        if batch.deletes:
+            db.executemany(_DELETE, batch.deletes)
+        new = [(*key, id, base + order, data) for key, id, order, data, old in batch.puts if not old]
+        if new:
+            db.executemany(_INSERT, new)
+        if len(new) < len(batch.puts):
+            changed = [
+                (id, base + order, data, *key) for key, id, order, data, old in batch.puts if old
+            ]
+            before = db.total_changes()
+            db.executemany(_UPDATE, changed)
+            if db.total_changes() - before < len(changed):
+                raise Conflict(keys=self._missing(batch))
+        if batch.touches:
+            touches = [
+                (id, mtime_ms, order and base + order, *counts)
+                for id, counts, mtime_ms, order in batch.touches
+            ]
+            db.executemany(_TOUCH, touches)
+        for id in batch.drops:
+            db.execute("DELETE FROM totals WHERE id = ?", (id,))
+        if batch.replies:
+            expires_ms = batch.now_ms + REPLY_RETENTION_MS
+            rows = [
+                (client, last, base + batch.size, first, expires_ms, data)
+                for client, first, last, data in batch.replies
+            ]
+            db.executemany(_INSERT_REPLY, rows)
+        self._check_outcome(db, batch)
+        return int(base)
+
+    @staticmethod
+    def _validate(db: apsw.Connection, batch: Batch) -> None:
+        changed = []
+        for key, version in batch.reads.items():
+            found = db.execute(_SELECT_SINCE, key).fetchone()
+            if (found[0] if found else ABSENT) != version:
+                changed.append(key)
+        if changed:
+            raise Conflict(keys=changed)
+
+    def _check_outcome(self, db: apsw.Connection, batch: Batch) -> None:
+        occupied = [
+            prefix
+            for prefix in batch.empties
+            if db.execute("SELECT 1 FROM records WHERE t = ? AND a = ? LIMIT 1", prefix).fetchone()
+        ]
+        exceeded = [
+            bound.id for bound in batch.bounds if self.totals(bound.id).counts[bound.count] > bound.limit
+        ]
+        if occupied or exceeded:
+            raise Conflict(directories=[a for _, a in occupied] + exceeded)
+
+    def _missing(self, batch: Batch) -> list[Key]:
+        return [put.key for put in batch.puts if put.replaces and not self.row(put.key)]
+
+    def _occupied(self, batch: Batch) -> list[Key]:
+        return [put.key for put in batch.puts if not put.replaces and self.row(put.key)]
+
+    def _open(self) -> None:
+        if not self._path.exists():
+            raise StoreUnavailableException(
+                f"namespace file {self._path} does not exist; format it first, or bring it back"
+            )
+        self._connection = _connect(self._path, create=False)
+        try:
+            _migrate(self._connection, self._path)
+        except BaseException:
+            self._connection.close()
+            self._connection = None
+            raise
+        self._file = _identity(self._path)
+
+    def _db(self) -> apsw.Connection:
+        """The connection, after a look whether the file is still the one we opened."""
+        if self._connection is None:
+            self._open()
+        elif _identity(self._path) != self._file:
+            self._connection.close()
+            self._connection = None
+            self._open()
+        assert self._connection is not None
+        return self._connection
+
+    def _unavailable(self, error: apsw.Error) -> StoreUnavailableException:
+        return StoreUnavailableException(f"{_explain(error, self._path)}; nothing was changed")
+
+
+class _SqliteTransaction:
+    """See `store.base.StoreTransaction`.  Writes are one batch, applied at commit."""
+
+    def __init__(self, store: SqliteStore, locks: LockTable) -> None:
+        self._store = store
+        self._locks = locks
+        self._held: list[tuple[object, bool]] = []
+
+    async def take_clock(self) -> int:
+        await self._locks.acquire("clock", exclusive=True)
+        self._held.append(("clock", True))
+        (txid,) = self._store._db().execute("SELECT txid FROM clock").fetchone()
+        return int(txid)
+
+    async def lock(self, modes: Mapping[Key, LockMode]) -> dict[Key, Row]:
+        for key in sorted(modes):
+            if modes[key] is not LockMode.READ_COMMITTED:
+                exclusive = modes[key] is LockMode.EXCLUSIVE
+                await self._locks.acquire(key, exclusive=exclusive)
+                self._held.append((key, exclusive))
+        rows = ((key, self._store.row(key)) for key in modes)
+        return {key: row for key, row in rows if row is not None}
+
+    async def read(self, reading: Reading) -> Found:
+        return await self._store.read(reading)
+
+    async def commit(self, batch: Batch) -> int:
+        if ("clock", True) not in self._held:
+            await self.take_clock()
+        return self._store.commit_now(batch)
+
+    def release(self) -> None:
+        while self._held:
+            key, exclusive = self._held.pop()
+            self._locks.release(key, exclusive=exclusive)
+
+
+def _connect(path: Path, *, create: bool) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+    try:
+        connection = apsw.Connection(str(path), flags=flags)
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA page_size = 4096")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("BEGIN IMMEDIATE; COMMIT")  # take the file now, not at the first write
+    except apsw.Error as error:
+        raise StoreUnavailableException(_explain(error, path)) from error
+    return connection
+
+
+def _migrate(connection: apsw.Connection, path: Path) -> None:
+    try:
+        found = connection.execute(
+            "SELECT value FROM meta WHERE name = 'schema version'"
+        ).fetchone()
+    except apsw.SQLError:
+        found = None
+    if found is None:
+        raise StoreUnavailableException(f"{path} is not a CairnFS namespace file")
+    version = int(found[0])
+    if version > SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"{path} has schema version {version}, but this CairnFS knows only up to "
+            f"{SCHEMA_VERSION}: upgrade CairnFS; the file was left as it is"
+        )
+    while version < SCHEMA_VERSION:
+        with connection:
+            connection.execute(_MIGRATIONS[version])
+            version += 1
+            connection.execute(
+                "UPDATE meta SET value = ? WHERE name = 'schema version'", (str(version),)
+            )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _explain(error: apsw.Error, path: Path) -> str:
+    if isinstance(error, apsw.BusyError):
+        return f"namespace file {path} is in use by another process"
+    if isinstance(error, apsw.FullError):
+        return f"no space left for namespace file {path}; free some and call again"
+    if isinstance(error, apsw.ReadOnlyError):
+        return f"namespace file {path} is read-only"
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return f"{path} is damaged or not a CairnFS namespace file ({error})"
+    if isinstance(error, apsw.CantOpenError):
+        return f"namespace file {path} cannot be opened; check its folder and permissions"
+    return f"namespace file {path}: {error}"

@@ -1,0 +1,170 @@
+"""Transactions that are validated and committed together.
+
+`Group` collects runs and adds up what they add to totals; `build_batch` turns
+it into what a store commits; `choose_thrown_out` says which runs a conflict
+takes away (a pure function of the group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cairnfs.store.base import (
+    Batch,
+    Conflict,
+    Count,
+    Keep,
+    Key,
+    Member,
+    Put,
+    StoredReply,
+    Touch,
+)
+from cairnfs.transaction.calls import Call, encode_replies
+from cairnfs.transaction.records import encode, id_of
+from cairnfs.transaction.transaction import UNBORN, Entry, Transaction
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A finished run that waits for its commit: the call, what it did, its answer."""
+
+    call: Call
+    transaction: Transaction
+    result: Any
+    error: BaseException | None
+
+
+class Addition:
+    """What a group adds to one directory's totals."""
+
+    __slots__ = ("counts", "mtime_ms", "writer")
+
+    def __init__(self) -> None:
+        self.counts = [0] * len(Count)
+        self.mtime_ms = -1
+        self.writer: Transaction | None = None  # who set mtime_ms
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Runs in the order in which they were made, each on top of those before it."""
+
+    runs: list[Run] = field(default_factory=list)
+    totals: dict[int, Addition] = field(default_factory=dict)
+
+    def append(self, run: Run) -> None:
+        self.runs.append(run)
+        self._add_totals(run.transaction)
+
+    def keep_only(self, runs: list[Run]) -> None:
+        """Start over with some of the runs."""
+        self.runs = runs
+        self.totals.clear()
+        for run in runs:
+            self._add_totals(run.transaction)
+
+    def _add_totals(self, transaction: Transaction) -> None:
+        for id, counts, mtime_ms in transaction.touches:
+            addition = self.totals.get(id)
+            if addition is None:
+                addition = self.totals[id] = Addition()
+            for count, change in counts:
+                addition.counts[count] += change
+            if mtime_ms >= 0:
+                addition.mtime_ms = mtime_ms
+                addition.writer = transaction
+
+
+def build_batch(
+    group: Group, now_ms: int, shard: int, member: Member | None, *, validate: bool = True
+) -> Batch:
+    """What the store has to check and to change for a group to be committed.
+
+    The runs that change something are numbered: that is their place in TxID order.
+    """
+    size = 0
+    for run in group.runs:
+        if run.transaction.changes_anything:
+            size += 1
+            run.transaction.order = size
+    batch = Batch(size=size, now_ms=now_ms, shard=shard, member=member)
+    final: dict[Key, Entry] = {}
+    for run in group.runs:
+        transaction = run.transaction
+        final.update(transaction.written)
+        if validate:
+            for key, entry in transaction.reads.items():
+                if entry.writer is None and entry is not UNBORN:
+                    # Two turns may have read two versions: the older one is stale for sure.
+                    batch.reads.setdefault(key, entry.since)
+            batch.bounds += transaction.bounds
+            batch.empties += transaction.emptied
+        if transaction.kept:
+            batch.keeps += [Keep(key, transaction.order) for key in transaction.kept]
+        batch.drops += transaction.dropped
+    for key in sorted(final):
+        _add_change(batch, key, final[key])
+    for id, addition in group.totals.items():
+        order = 0 if addition.writer is None else addition.writer.order
+        batch.touches.append(Touch(id, addition.counts, addition.mtime_ms, order))
+    batch.replies = _replies(group.runs)
+    return batch
+
+
+def choose_thrown_out(runs: Iterable[Run], conflict: Conflict) -> set[Run]:
+    """The runs that read what has changed, and those that read their changes.
+
+    Pure; `runs` are in the order in which they ran.
+    """
+    thrown: set[Run] = set()
+    withdrawn: set[int] = set()  # ids of transactions
+    stale_totals = set(conflict.directories)
+    for run in runs:
+        transaction = run.transaction
+        if (
+            not conflict.keys.isdisjoint(transaction.reads)
+            or not stale_totals.isdisjoint(transaction.totals_read)
+            or any(a in conflict.directories for _, a in transaction.emptied)
+            or any(id(entry.writer) in withdrawn for entry in transaction.reads.values())
+        ):
+            thrown.add(run)
+            withdrawn.add(id(transaction))
+            stale_totals.update(directory for directory, _, _ in transaction.touches)
+    return thrown
+
+
+def _add_change(batch: Batch, key: Key, entry: Entry) -> None:
+    base: Entry | None = entry
+    while base is not None and base.writer is not None:
+        base = base.before
+    was_there = base is not None and base.record is not None
+    if entry.record is not None:
+        assert entry.writer is not None
+        data = encode(entry.record)
+        if not was_there:
+            batch.reads.pop(key, None)  # that it is new is checked by writing it
+        batch.puts.append(
+            Put(key, id_of(key[0], entry.record), entry.writer.order, data, was_there)
+        )
+    elif was_there:
+        batch.deletes.append(key)
+
+
+def _replies(runs: list[Run]) -> list[StoredReply]:
+    by_client: dict[bytes, list[tuple[int, Any]]] = {}
+    for run in runs:
+        key = run.call.key
+        if key is not None and run.call.operation.at_most_once and run.error is None:
+            by_client.setdefault(key.client_id, []).append((key.call_id, run.result))
+    return [
+        StoredReply(
+            client_id,
+            min(call_id for call_id, _ in replies),
+            max(call_id for call_id, _ in replies),
+            encode_replies(replies),
+        )
+        for client_id, replies in by_client.items()
+    ]

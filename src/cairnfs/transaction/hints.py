@@ -1,0 +1,54 @@
+"""Where paths led last time, so that a whole path is read in one round trip.
+
+A hint may be stale: then the read finds another row, or none, and the
+operation asks for what it really needs.  Never a wrong answer, at most a
+second read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cairnfs.store.base import Found, Key, Reading
+from cairnfs.store.schema import Table
+from cairnfs.transaction.records import decode
+
+
+class Hint(NamedTuple):
+    """The inode that was found under a key."""
+
+    id: int
+    is_directory: bool
+
+
+class PathHints:
+    """`(parent, name) -> inode`, bounded in two generations as the row cache."""
+
+    def __init__(self, entries_max: int) -> None:
+        self._generation_max = entries_max // 2
+        self._young: dict[Key, Hint] = {}
+        self._old: dict[Key, Hint] = {}
+
+    def get(self, key: Key) -> Hint | None:
+        return self._young.get(key) or self._old.get(key)
+
+    def note(self, reading: Reading, found: Found) -> None:
+        """Learn from what was read, and from what was not there."""
+        for key in reading.keys:
+            row = found.rows.get(key)
+            if row is None:
+                self._young.pop(key, None)
+                self._old.pop(key, None)
+            elif key[0] == Table.INODES:
+                self.note_entry(key, decode(Table.INODES, row.data))
+
+    def note_entry(self, key: Key, record: Any) -> None:
+        """Learn from one record; a record that is gone is no hint."""
+        if key[0] == Table.INODES and record is not None:
+            self._put(key, Hint(record.id, record.is_directory))
+
+    def _put(self, key: Key, hint: Hint) -> None:
+        if len(self._young) >= self._generation_max:
+            self._old = self._young
+            self._young = {}
+        self._young[key] = hint

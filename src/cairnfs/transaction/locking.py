@@ -1,0 +1,263 @@
+"""The two runners of before: one lock for everything, and locks on rows.
+
+They run the same operations as the optimistic runner, each call in a store
+transaction of its own, to be compared with it and to be chosen by a setting.
+
+*System lock* (thesis 004, section 3.2): one reader-writer lock.  Across
+NameNodes the store's clock, taken first, is that lock.
+
+*Pessimistic* (section 3.3): the path is resolved without locks; then, in a
+second round trip, the ancestors are locked shared and the last existing
+directory exclusively, which locks everything below it implicitly; then the
+operation runs.  Whoever adds to one directory waits for whoever does already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from cairnfs.clock import Clock
+from cairnfs.errors import StandbyException, StoreUnavailableException
+from cairnfs.store.base import (
+    CommitUnknown,
+    Conflict,
+    Fenced,
+    Found,
+    Key,
+    LockMode,
+    Reading,
+    Store,
+    StoreTransaction,
+)
+from cairnfs.store.locks import LockTable
+from cairnfs.store.schema import Table
+from cairnfs.transaction.calls import Call
+from cairnfs.transaction.group import Group, Run, build_batch
+from cairnfs.transaction.hints import PathHints
+from cairnfs.transaction.numbers import Numbers
+from cairnfs.transaction.reply_cache import CallsInProgress
+from cairnfs.transaction.runner import (
+    WAIT_MAX_S,
+    WAIT_MIN_S,
+    LoneMember,
+    Membership,
+    Prefetch,
+    RunnerStatistics,
+    join_readings,
+)
+from cairnfs.transaction.snapshots import LoadedRows, Speculation
+from cairnfs.transaction.transaction import Missing, OutOfNumbers, Transaction
+
+HINTS_MAX = 400_000
+ATTEMPTS_MAX = 100
+
+Read = Callable[[Reading], Awaitable[Found]]
+
+
+class _PathChanged(Exception):
+    """Between resolving and locking, the path came to lead elsewhere."""
+
+
+class LockingRunner:
+    """What both have in common: a call is a task, and a store transaction."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        prefetch: Prefetch,
+        *,
+        membership: Membership | None = None,
+    ) -> None:
+        self.statistics = RunnerStatistics()
+        self._store = store
+        self._clock = clock
+        self._prefetch = prefetch
+        self._membership = membership or LoneMember()
+        self._numbers = Numbers(store)
+        self._hints = PathHints(HINTS_MAX)
+        self._in_progress = CallsInProgress(store)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def submit(self, call: Call) -> None:
+        self.statistics.calls += 1
+        if call.key is None or self._in_progress.admit(call, self._start):
+            self._start(call)
+
+    async def close(self) -> None:
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
+
+    async def _run(self, call: Call) -> tuple[Any, BaseException | None]:
+        """Run a call to its end; raise `Conflict` or `_PathChanged` to have it run again."""
+        raise NotImplementedError
+
+    def _start(self, call: Call) -> None:
+        task = asyncio.get_running_loop().create_task(self._run_until_done(call))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run_until_done(self, call: Call) -> None:
+        result, error = None, None
+        try:
+            result, error = await self._retry(call)
+        except Fenced:
+            error = StandbyException("this NameNode was taken for dead; ask another one")
+        except Exception as failure:
+            error = failure
+        if call.key is not None:
+            self._in_progress.remove(call)
+        call.finish(result, error)
+
+    async def _retry(self, call: Call) -> tuple[Any, BaseException | None]:
+        while True:
+            try:
+                return await self._run(call)
+            except (Conflict, _PathChanged):
+                self.statistics.conflicts[call.operation.name] += 1
+                call.conflicts += 1
+                if call.conflicts > ATTEMPTS_MAX:
+                    raise StoreUnavailableException(
+                        f"{call.operation.name} met {call.conflicts} conflicts; try again later"
+                    ) from None
+                wait_s = random.uniform(0, min(WAIT_MAX_S, WAIT_MIN_S * 2**call.conflicts))
+                await asyncio.sleep(wait_s)
+
+    async def _execute(self, call: Call, rows: LoadedRows, load: Callable[[Reading], Awaitable[LoadedRows]]) -> Run:
+        """Run the operation until it lacks nothing."""
+        while True:
+            transaction = Transaction(
+                Speculation(rows), self._clock.now_ms(), self._numbers.take, alone=True
+            )
+            try:
+                result = call.operation.function(transaction, *call.arguments)
+                return Run(call, transaction, result, None)
+            except Missing as missing:
+                rows = await load(missing.reading)
+            except OutOfNumbers as out:
+                await self._numbers.reserve(out.counter)
+            except Exception as failure:
+                transaction.forget_changes()
+                return Run(call, transaction, None, failure)
+
+    async def _commit(self, run: Run, store_transaction: StoreTransaction) -> None:
+        if not run.transaction.changes_anything:
+            return
+        Speculation(LoadedRows(Reading(), Found())).accept(run.transaction)
+        group = Group()
+        group.append(run)
+        member = self._membership.next_batch()
+        batch = build_batch(group, self._clock.now_ms(), self._membership.shard, member)
+        try:
+            await store_transaction.commit(batch)
+        except CommitUnknown as unknown:
+            if member is None:
+                raise StoreUnavailableException("the outcome of a commit is unknown") from unknown
+            if await self._store.settle(member) is None:
+                raise Conflict(list(batch.reads)) from unknown
+        self.statistics.commits += 1
+        self.statistics.committed += 1
+        for key, record in run.transaction.writes.items():
+            self._hints.note_entry(key, record)
+
+
+class SystemLockRunner(LockingRunner):
+    """One reader-writer lock around every operation."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        prefetch: Prefetch,
+        *,
+        membership: Membership | None = None,
+    ) -> None:
+        super().__init__(store, clock, prefetch, membership=membership)
+        self._locks = LockTable()
+
+    async def _run(self, call: Call) -> tuple[Any, BaseException | None]:
+        exclusive = call.operation.mutates
+        await self._locks.acquire("system", exclusive=exclusive)
+        try:
+            if not exclusive:
+                run = await self._execute_reading(call, self._store.read)
+                return run.result, run.error
+            async with self._store.transaction() as transaction:
+                await transaction.take_clock()
+                run = await self._execute_reading(call, transaction.read)
+                await self._commit(run, transaction)
+                return run.result, run.error
+        finally:
+            self._locks.release("system", exclusive=exclusive)
+
+    async def _execute_reading(self, call: Call, read: Read) -> Run:
+        """Read everything anew whenever something lacks, so that it is of one moment."""
+        wanted = self._prefetch(call.arguments, self._hints)
+
+        async def load(more: Reading) -> LoadedRows:
+            nonlocal wanted
+            wanted = join_readings([wanted, more])
+            found = await read(wanted)
+            self.statistics.reads += 1
+            self._hints.note(wanted, found)
+            return LoadedRows(wanted, found)
+
+        return await self._execute(call, await load(Reading()), load)
+
+
+class PessimisticRunner(LockingRunner):
+    """Locks on the rows of the path, in two phases."""
+
+    async def _run(self, call: Call) -> tuple[Any, BaseException | None]:
+        modes = await self._resolve(call)
+        async with self._store.transaction() as transaction:
+            found = await transaction.lock(modes)
+            reading = Reading(keys=list(modes))
+            self._hints.note(reading, Found(rows=found))
+            rows = LoadedRows(reading, Found(rows=found))
+            locked_below = {rows.entry(key).record.id for key in found if key[0] == Table.INODES}
+
+            async def load(more: Reading) -> LoadedRows:
+                for key in more.keys:
+                    if key[0] == Table.INODES and key[1] not in locked_below:
+                        raise _PathChanged
+                rows.extend(more, await transaction.read(more))
+                self.statistics.reads += 1
+                return rows
+
+            run = await self._execute(call, rows, load)
+            await self._commit(run, transaction)
+            return run.result, run.error
+
+    async def _resolve(self, call: Call) -> dict[Key, LockMode]:
+        """Phase one: which rows there are along the paths, hence which to lock and how."""
+        previous: list[Key] | None = None
+        while True:
+            reading = self._prefetch(call.arguments, self._hints)
+            if reading.keys == previous:
+                break
+            previous = reading.keys
+            found = await self._store.read(reading)
+            self.statistics.reads += 1
+            self._hints.note(reading, found)
+        exclusive = LockMode.EXCLUSIVE if call.operation.mutates else LockMode.SHARED
+        modes: dict[Key, LockMode] = {key: LockMode.SHARED for key in found.rows}
+        for path in self._paths(reading.keys):
+            there = [key for key in path if key in found.rows]
+            for key in there[-2:]:  # the target and its directory, or the last one there is
+                modes[key] = exclusive
+        return modes
+
+    @staticmethod
+    def _paths(keys: list[Key]) -> list[list[Key]]:
+        """Split prefetched keys into paths: each begins below the root."""
+        root = keys[0]
+        paths: list[list[Key]] = []
+        for key in keys[1:]:
+            if not paths or key[1] == paths[0][0][1]:
+                paths.append([])
+            paths[-1].append(key)
+        return [[root, *path] for path in paths] or [[root]]

@@ -1,0 +1,334 @@
+"""The optimistic runner: run at once, validate and commit together (thesis 004, chapter 5).
+
+    read      the rows of the path, without locks
+    execute   on that private snapshot, over what this NameNode has not committed yet
+    validate  that every version that was read is still current
+    update    all changes of a group in one store transaction, in key order
+
+Inside one NameNode calls run one after another and never conflict.  What
+validation finds is what *other* NameNodes changed.  A conflict throws out the
+calls that read the changed rows, and those that had read their changes; they
+wait a random, growing moment and run again.  After a bounded number of
+conflicts a call runs alone, with the store's clock in hand, and succeeds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable
+
+from cairnfs.clock import Clock
+from cairnfs.errors import HdfsError, StandbyException, StoreUnavailableException
+from cairnfs.store.base import (
+    Batch,
+    CommitUnknown,
+    Conflict,
+    Fenced,
+    Found,
+    Reading,
+    Store,
+    StoreTransaction,
+)
+from cairnfs.transaction.calls import Call
+from cairnfs.transaction.group import Group, Run, build_batch, choose_thrown_out
+from cairnfs.transaction.hints import PathHints
+from cairnfs.transaction.numbers import Numbers
+from cairnfs.transaction.reply_cache import CallsInProgress
+from cairnfs.transaction.runner import (
+    ATTEMPTS_MAX,
+    WAIT_MAX_S,
+    WAIT_MIN_S,
+    LoneMember,
+    Membership,
+    Prefetch,
+    RunnerStatistics,
+    join_readings,
+)
+from cairnfs.transaction.snapshots import CachedRows, LoadedRows, Speculation
+from cairnfs.transaction.transaction import Missing, MustRunAlone, OutOfNumbers, Transaction
+
+TURN_MAX = 1024  # calls taken up before the next commit
+CACHE_ENTRIES_MAX = 400_000
+
+Commit = Callable[[Batch], Awaitable[int]]
+
+
+class OptimisticRunner:
+    """See the module's text, and `runner.Runner`."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        prefetch: Prefetch,
+        *,
+        membership: Membership | None = None,
+        validate: bool = True,
+    ) -> None:
+        self.statistics = RunnerStatistics()
+        self._store = store
+        self._clock = clock
+        self._prefetch = prefetch
+        self._membership = membership or LoneMember()
+        self._validate = validate  # False only to show that the isolation tests can fail
+        self._numbers = Numbers(store)
+        self._short_of: set[str] = set()
+        self._hints = PathHints(CACHE_ENTRIES_MAX)
+        self._cache = CachedRows(store.local, CACHE_ENTRIES_MAX) if store.local else None
+        self._view = Speculation(self._cache or LoadedRows(Reading(), Found()))
+        self._group = Group()
+        self._view.groups = [self._group]
+        self._in_progress = CallsInProgress(store)
+        self._arrived: list[Call] = []
+        self._alone: list[Call] = []
+        self._waiting = 0  # calls that sit out a moment after a conflict
+        self._committing: asyncio.Task[None] | None = None
+        self._wakeup: asyncio.Future[None] | None = None
+        self._closing = False
+        self._driver = asyncio.get_running_loop().create_task(self._drive())
+
+    def submit(self, call: Call) -> None:
+        self.statistics.calls += 1
+        if call.key is None or self._in_progress.admit(call, self._enqueue):
+            self._enqueue(call)
+
+    async def close(self) -> None:
+        self._closing = True
+        self._wake()
+        await self._driver
+
+    # Turns.
+
+    async def _drive(self) -> None:
+        while True:
+            if self._alone:
+                await self._flush()
+                await self._turn_alone()
+            elif self._arrived:
+                calls = self._arrived[:TURN_MAX]
+                del self._arrived[:TURN_MAX]
+                await self._turn(calls, None)
+                self._start_commit()
+                await asyncio.sleep(0)
+            elif self._closing and not self._is_busy():
+                return
+            else:
+                await self._sleep()
+
+    async def _turn(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
+        """Run calls, bringing what they lack, until each is answered or in the group."""
+        while calls:
+            try:
+                await self._load(calls, transaction)
+                while self._short_of:
+                    await self._numbers.reserve(self._short_of.pop())
+            except StoreUnavailableException as error:
+                for call in calls:
+                    self._answer(call, None, error)
+                return
+            alone = transaction is not None
+            calls = [call for call in calls if not self._execute(call, alone=alone)]
+
+    async def _turn_alone(self) -> None:
+        """Run the calls that need it while nobody else can commit."""
+        calls, self._alone = self._alone, []
+        self.statistics.ran_alone += len(calls)
+        try:
+            async with self._store.transaction() as transaction:
+                await transaction.take_clock()
+                await self._turn(calls, transaction)
+                await self._commit(transaction.commit)
+        except StoreUnavailableException as error:
+            self._give_up(error)
+            for call in calls:
+                self._answer(call, None, error)
+
+    async def _load(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
+        if self._cache is not None:
+            return
+        for call in calls:
+            if call.wanted is None:
+                call.wanted = self._prefetch(call.arguments, self._hints)
+        reading = join_readings([call.wanted for call in calls if call.wanted])
+        found = await (transaction or self._store).read(reading)
+        self.statistics.reads += 1
+        self._view.committed = LoadedRows(reading, found)
+        self._hints.note(reading, found)
+
+    def _execute(self, call: Call, *, alone: bool) -> bool:
+        """Run a call once.  False: it lacks something and has to run again."""
+        transaction = Transaction(
+            self._view,
+            self._clock.now_ms(),
+            self._numbers.take,
+            alone=alone or self._cache is not None,
+        )
+        result, error = None, None
+        try:
+            result = call.operation.function(transaction, *call.arguments)
+        except Missing as missing:
+            assert call.wanted is not None
+            call.wanted = join_readings([call.wanted, missing.reading])
+            return False
+        except OutOfNumbers as out:
+            self._short_of.add(out.counter)
+            return False
+        except MustRunAlone:
+            self._alone.append(call)
+            return True
+        except Exception as failure:  # a user's error or our own: either is the answer
+            error = failure
+            transaction.forget_changes()
+        if transaction.changes_anything:
+            self._view.accept(transaction)
+        elif not transaction.saw_uncommitted:
+            self._answer(call, result, error)
+            return True
+        self._group.append(Run(call, transaction, result, error))
+        return True
+
+    # Commits.
+
+    def _start_commit(self) -> None:
+        if self._group.runs and self._committing is None:
+            self._committing = asyncio.get_running_loop().create_task(self._commit_groups())
+
+    async def _commit_groups(self) -> None:
+        try:
+            while self._group.runs:
+                await self._commit(self._store.commit)
+        finally:
+            self._committing = None
+            self._wake()
+
+    async def _flush(self) -> None:
+        self._start_commit()
+        while self._committing is not None:
+            await self._committing
+
+    async def _commit(self, commit: Commit) -> None:
+        """Commit the group; whatever happens, its calls are answered or run again."""
+        group, self._group = self._group, Group()
+        self._view.groups = [group, self._group]
+        try:
+            while group.runs:
+                try:
+                    base = await self._commit_once(group, commit)
+                except Conflict as conflict:
+                    self._throw_out(group, conflict)
+                else:
+                    self._finish(group, base)
+                    return
+        except Fenced:
+            message = "this NameNode was taken for dead and is joining again; ask another one"
+            self._give_up(StandbyException(message), group)
+        except StoreUnavailableException as error:
+            self._give_up(error, group)
+        finally:
+            self._view.groups = [self._group]
+
+    async def _commit_once(self, group: Group, commit: Commit) -> int:
+        now_ms = self._clock.now_ms()
+        member = self._membership.next_batch()
+        batch = build_batch(group, now_ms, self._membership.shard, member, validate=self._validate)
+        if batch.size == 0 and self._cache is not None:
+            return 0  # held reads whose writers were committed before them
+        try:
+            base = await commit(batch)
+        except CommitUnknown as unknown:
+            if member is None:
+                raise StoreUnavailableException("the outcome of a commit is unknown") from unknown
+            settled = await self._store.settle(member)
+            if settled is None:
+                return await self._commit_once(group, commit)
+            base = settled
+        self.statistics.commits += 1
+        self.statistics.committed += len(group.runs)
+        return base
+
+    def _finish(self, group: Group, base: int) -> None:
+        for run in group.runs:
+            transaction = run.transaction
+            for key, entry in self._view.retire(transaction, base + transaction.order):
+                if self._cache is not None:
+                    self._cache.remember(key, entry)
+                else:
+                    self._hints.note_entry(key, entry.record)
+        if self._cache is not None:
+            self._cache.add_totals(group.totals, base)
+        self._view.groups = [self._group]
+        for run in group.runs:
+            self._answer(run.call, run.result, run.error)
+
+    def _throw_out(self, group: Group, conflict: Conflict) -> None:
+        runs = group.runs + self._group.runs
+        thrown = choose_thrown_out(runs, conflict)
+        assert thrown, "a conflict is always somebody's"
+        for run in reversed(runs):
+            if run in thrown:
+                self._view.withdraw(run.transaction)
+        group.keep_only([run for run in group.runs if run not in thrown])
+        self._group.keep_only([run for run in self._group.runs if run not in thrown])
+        for run in runs:
+            if run in thrown:
+                self._run_again(run.call)
+
+    def _run_again(self, call: Call) -> None:
+        self.statistics.conflicts[call.operation.name] += 1
+        call.conflicts += 1
+        call.wanted = None
+        if call.conflicts > ATTEMPTS_MAX:
+            self._alone.append(call)
+            self._wake()
+            return
+        wait_s = random.uniform(0, min(WAIT_MAX_S, WAIT_MIN_S * 2**call.conflicts))
+        self._waiting += 1
+
+        def come_back() -> None:
+            self._waiting -= 1
+            self._enqueue(call)
+
+        asyncio.get_running_loop().call_later(wait_s, come_back)
+
+    def _give_up(self, error: HdfsError, group: Group | None = None) -> None:
+        """The store failed: forget everything that is not committed, and say so."""
+        runs = (group.runs if group else []) + self._group.runs
+        for run in reversed(runs):
+            self._view.withdraw(run.transaction)
+        if self._cache is not None:
+            self._cache.clear()
+        self._group.keep_only([])
+        self._answer_all((run.call for run in runs), error)
+
+    # Calls.
+
+    def _enqueue(self, call: Call) -> None:
+        if call.operation.starts_alone and self._cache is None:
+            self._alone.append(call)
+        else:
+            self._arrived.append(call)
+        self._wake()
+
+    def _answer(self, call: Call, result: object, error: BaseException | None) -> None:
+        if call.key is not None:
+            self._in_progress.remove(call)
+        call.finish(result, error)
+
+    def _answer_all(self, calls: Iterable[Call], error: BaseException) -> None:
+        for call in list(calls):
+            self._answer(call, None, error)
+
+    def _is_busy(self) -> bool:
+        return bool(self._committing or self._waiting or self._group.runs or self._in_progress)
+
+    def _wake(self) -> None:
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+    async def _sleep(self) -> None:
+        self._wakeup = asyncio.get_running_loop().create_future()
+        try:
+            await self._wakeup
+        finally:
+            self._wakeup = None

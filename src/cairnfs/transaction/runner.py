@@ -1,0 +1,122 @@
+"""Runners: what executes operations, under one concurrency control or another.
+
+All three run the same operation functions and answer a call only when what it
+changed, and everything it read, is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cairnfs.clock import Clock
+from cairnfs.store.base import Key, Member, Reading
+from cairnfs.transaction.calls import Call
+from cairnfs.transaction.hints import PathHints
+
+ATTEMPTS_MAX = 12
+"""Conflicts after which a call runs alone, where it can't conflict."""
+
+WAIT_MIN_S = 0.001
+WAIT_MAX_S = 0.2
+
+Prefetch = Callable[[tuple[Any, ...], PathHints], Reading]
+"""From a call's arguments and the hints: the rows it will most likely ask for."""
+
+
+@dataclass(slots=True)
+class RunnerStatistics:
+    """Counted since the start, for people and for tests."""
+
+    calls: int = 0
+    commits: int = 0  # store transactions
+    committed: int = 0  # calls in them
+    conflicts: Counter[str] = field(default_factory=Counter)  # by operation
+    ran_alone: int = 0
+    reads: int = 0  # round trips of reads
+
+
+class Membership(Protocol):
+    """Who this NameNode is to the others."""
+
+    shard: int
+
+    def next_batch(self) -> Member | None:
+        """Identifies a batch, for fencing and for settling unknown outcomes."""
+        ...
+
+    async def try_acquire(self, duty: str, lease_s: float) -> bool:
+        """Become, or stay, the one NameNode that does this duty."""
+        ...
+
+    async def leave(self) -> None:
+        """Say goodbye, so that nobody has to wait for an expiry."""
+        ...
+
+
+class LoneMember:
+    """The only NameNode of a store that nobody shares."""
+
+    shard = 0
+
+    def next_batch(self) -> Member | None:
+        return None
+
+    async def try_acquire(self, duty: str, lease_s: float) -> bool:
+        return True
+
+    async def leave(self) -> None:
+        pass
+
+
+class Runner(Protocol):
+    """Runs calls.  All methods belong to the thread of the event loop."""
+
+    statistics: RunnerStatistics
+
+    def submit(self, call: Call) -> None:
+        """Run a call; its `done` is called later, from the event loop."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was submitted, then stop."""
+        ...
+
+
+async def run(runner: Runner, call: Call) -> Any:
+    """Submit a call and wait for its answer."""
+    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def done(result: Any, error: BaseException | None) -> None:
+        if answer.cancelled():
+            return
+        if error is None:
+            answer.set_result(result)
+        else:
+            answer.set_exception(error)
+
+    call.done = done
+    runner.submit(call)
+    return await answer
+
+
+def join_readings(readings: list[Reading]) -> Reading:
+    """One reading for several calls; each thing once."""
+    keys: dict[Key, None] = {}
+    joined = Reading()
+    for reading in readings:
+        keys.update(dict.fromkeys(reading.keys))
+        joined.ids += reading.ids
+        joined.scans += reading.scans
+        joined.totals += reading.totals
+    joined.keys = list(keys)
+    joined.ids = list(dict.fromkeys(joined.ids))
+    joined.scans = list(dict.fromkeys(joined.scans))
+    joined.totals = list(dict.fromkeys(joined.totals))
+    return joined
+
+
+__all__ = ["Clock", "LoneMember", "Membership", "Prefetch", "Runner", "RunnerStatistics", "run"]

@@ -1,0 +1,291 @@
+"""What operations run on: committed rows, and uncommitted ones over them.
+
+`CachedRows` serves a store that this process alone writes to: a row once read
+stays true.  `LoadedRows` holds what one read of a shared store brought, and is
+thrown away with the turn.  `Speculation` lays over either what this NameNode
+has computed but not yet committed, so that operations follow one another
+without waiting for the disk.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Protocol
+
+from cairnfs.store.base import NO_TOTALS, Found, Key, LocalReads, Reading, Row, Scan, Totals
+from cairnfs.transaction.group import Addition, Group
+from cairnfs.transaction.records import decode, id_of
+from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, Transaction
+
+
+class CommittedRows(Protocol):
+    """Committed rows; each method may raise `Missing`."""
+
+    def entry(self, key: Key) -> Entry: ...
+
+    def key_of_id(self, table: int, id: int) -> Key | None: ...
+
+    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]: ...
+
+    def totals(self, id: int) -> Totals: ...
+
+
+class CachedRows:
+    """A bounded cache over a store of our own.
+
+    Two generations: what is found in the old one moves to the young one; when
+    that is full, the old one is dropped.  Near enough to least-recently-used
+    at the cost of one dictionary look-up.
+    """
+
+    def __init__(self, reads: LocalReads, entries_max: int) -> None:
+        self._reads = reads
+        self._generation_max = entries_max // 2
+        self._young: dict[Key, Entry] = {}
+        self._old: dict[Key, Entry] = {}
+        self._totals: dict[int, Totals] = {}
+
+    def entry(self, key: Key) -> Entry:
+        entry = self._young.get(key)
+        if entry is None:
+            entry = self._old.get(key)
+            if entry is None:
+                row = self._reads.row(key)
+                if row is None:
+                    return NO_ENTRY
+                entry = Entry(decode(key[0], row.data), row.since)
+            self.remember(key, entry)
+        return entry
+
+    def key_of_id(self, table: int, id: int) -> Key | None:
+        rows = self._reads.rows_of_id(table, id)
+        return rows[0].key if rows else None
+
+    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
+        return [
+            (row.key, self._young.get(row.key) or self._old.get(row.key) or _entry(row))
+            for row in self._reads.scan(scan)
+        ]
+
+    def totals(self, id: int) -> Totals:
+        totals = self._totals.get(id)
+        if totals is None:
+            totals = self._reads.totals(id)
+            if len(self._totals) >= self._generation_max:
+                self._totals.clear()
+            self._totals[id] = totals
+        return totals
+
+    def remember(self, key: Key, entry: Entry) -> None:
+        if entry.record is None:
+            self._young.pop(key, None)
+            self._old.pop(key, None)
+            return
+        if len(self._young) >= self._generation_max:
+            self._old = self._young
+            self._young = {}
+        self._young[key] = entry
+
+    def add_totals(self, additions: dict[int, Addition], base: int) -> None:
+        """A group was committed: what it added is part of the totals now."""
+        for id, addition in additions.items():
+            totals = self._totals.get(id)
+            if totals is None:
+                continue
+            counts = tuple(map(operator.add, totals.counts, addition.counts))
+            if addition.writer is None:
+                self._totals[id] = totals._replace(counts=counts)
+            else:
+                self._totals[id] = Totals(counts, addition.mtime_ms, base + addition.writer.order)
+
+    def drop_totals(self, ids: Iterable[int]) -> None:
+        for id in ids:
+            self._totals.pop(id, None)
+
+    def clear(self) -> None:
+        self._young.clear()
+        self._old.clear()
+        self._totals.clear()
+
+
+class LoadedRows:
+    """What was asked for and what was found, as of one moment."""
+
+    def __init__(self, reading: Reading, found: Found) -> None:
+        self._asked = set(reading.keys)
+        self._entries = {key: _entry(row) for key, row in found.rows.items()}
+        self._ids: dict[tuple[int, int], Key | None] = {}
+        self._scans = {
+            scan: [(row.key, _entry(row)) for row in rows] for scan, rows in found.scans.items()
+        }
+        self._totals = found.totals
+        self._totals_asked = set(reading.totals)
+        for pair in reading.ids:
+            rows = found.ids.get(pair)
+            self._ids[pair] = rows[0].key if rows else None
+            for row in rows or ():
+                self._entries.setdefault(row.key, _entry(row))
+        for page in self._scans.values():
+            self._entries.update(page)
+
+    def entry(self, key: Key) -> Entry:
+        entry = self._entries.get(key)
+        if entry is None:
+            if key not in self._asked:
+                raise Missing(Reading(keys=[key]))
+            return NO_ENTRY
+        return entry
+
+    def key_of_id(self, table: int, id: int) -> Key | None:
+        try:
+            return self._ids[table, id]
+        except KeyError:
+            raise Missing(Reading(ids=[(table, id)])) from None
+
+    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
+        try:
+            return self._scans[scan]
+        except KeyError:
+            raise Missing(Reading(scans=[scan])) from None
+
+    def totals(self, id: int) -> Totals:
+        if id not in self._totals_asked:
+            raise Missing(Reading(totals=[id]))
+        return self._totals.get(id, NO_TOTALS)
+
+    def extend(self, reading: Reading, found: Found) -> None:
+        """Add a later read to it; only for those who hold locks meanwhile."""
+        later = LoadedRows(reading, found)
+        self._asked |= later._asked
+        self._entries.update(later._entries)
+        self._ids.update(later._ids)
+        self._scans.update(later._scans)
+        self._totals.update(later._totals)
+        self._totals_asked |= later._totals_asked
+
+
+class Speculation:
+    """Committed rows with the uncommitted changes of this NameNode over them."""
+
+    def __init__(self, committed: CommittedRows) -> None:
+        self.committed = committed
+        self.groups: list[Group] = []
+        self._pending: dict[Key, Entry] = {}
+        self._pending_below: dict[tuple[int, int], dict[bytes, Entry]] = {}
+        self._pending_ids: dict[tuple[int, int], tuple[Key | None, Entry]] = {}
+
+    # Reading.
+
+    def entry(self, key: Key) -> Entry:
+        return self._pending.get(key) or self.committed.entry(key)
+
+    def key_of_id(self, table: int, id: int) -> Key | None:
+        pending = self._pending_ids.get((table, id))
+        return pending[0] if pending else self.committed.key_of_id(table, id)
+
+    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
+        pending = self._pending_below.get((scan.table, scan.a))
+        if not pending:
+            return self.committed.scan(scan)
+        # As many committed rows may be hidden as there are pending ones.
+        wider = scan._replace(limit=scan.limit + len(pending))
+        merged = dict(self.committed.scan(wider))
+        reached = max((key[2] for key in merged), default=b"") if len(merged) == wider.limit else None
+        for b, entry in pending.items():
+            if b > scan.after and (reached is None or b <= reached):
+                merged[scan.table, scan.a, b] = entry
+        rows = [(key, merged[key]) for key in sorted(merged)]
+        return [row for row in rows if row[1].record is not None][: scan.limit]
+
+    def totals(self, id: int) -> tuple[Totals, bool]:
+        totals = self.committed.totals(id)
+        additions = [group.totals[id] for group in self.groups if id in group.totals]
+        if not additions:
+            return totals, False
+        counts = list(totals.counts)
+        mtime_ms = totals.mtime_ms
+        touched = totals.touched
+        for addition in additions:
+            for position, count in enumerate(addition.counts):
+                counts[position] += count
+            if addition.writer is not None:
+                mtime_ms, touched = addition.mtime_ms, max(touched, 1)
+        return Totals(tuple(counts), mtime_ms, touched), True
+
+    @property
+    def has_uncommitted(self) -> bool:
+        return bool(self._pending)
+
+    # Changing.
+
+    def accept(self, transaction: Transaction) -> None:
+        """Lay the changes of a finished run over what there is."""
+        written = transaction.written
+        removed = [key for key, record in transaction.writes.items() if record is None]
+        kept = [key for key, record in transaction.writes.items() if record is not None]
+        for key in removed + kept:
+            before = self._pending.get(key) or transaction.reads.get(key, NO_ENTRY)
+            entry = Entry(transaction.writes[key], 0, transaction, before)
+            written[key] = entry
+            self._pending[key] = entry
+            self._pending_below.setdefault(key[:2], {})[key[2]] = entry
+            self._index(key, entry)
+
+    def retire(self, transaction: Transaction, txid: int) -> list[tuple[Key, Entry]]:
+        """The transaction is committed: its entries are ordinary ones now."""
+        retired = []
+        for key, entry in transaction.written.items():
+            entry.since = txid if entry.record is not None else 0
+            entry.writer = None
+            entry.before = None
+            if self._pending.get(key) is entry:
+                self._remove(key, entry)
+                retired.append((key, entry))
+        return retired
+
+    def withdraw(self, transaction: Transaction) -> None:
+        """Take changes back.  Later ones that build on them must be gone already."""
+        for key, entry in reversed(transaction.written.items()):
+            assert self._pending.get(key) is entry, "changes are withdrawn in reverse order"
+            before = entry.before
+            if before is not None and before.writer is not None:
+                self._pending[key] = before
+                self._pending_below[key[:2]][key[2]] = before
+                self._unindex(key, entry)
+                self._index(key, before)
+            else:
+                self._remove(key, entry)
+        transaction.written = {}
+
+    def _remove(self, key: Key, entry: Entry) -> None:
+        del self._pending[key]
+        below = self._pending_below[key[:2]]
+        del below[key[2]]
+        if not below:
+            del self._pending_below[key[:2]]
+        self._unindex(key, entry)
+
+    def _index(self, key: Key, entry: Entry) -> None:
+        if entry.record is not None:
+            id = id_of(key[0], entry.record)
+            if id is not None:
+                self._pending_ids[key[0], id] = (key, entry)
+        elif entry.before is not None and entry.before.record is not None:
+            id = id_of(key[0], entry.before.record)
+            if id is not None:
+                self._pending_ids[key[0], id] = (None, entry)
+
+    def _unindex(self, key: Key, entry: Entry) -> None:
+        record = entry.record if entry.record is not None else entry.before and entry.before.record
+        if record is None:
+            return
+        id = id_of(key[0], record)
+        if id is not None:
+            pending = self._pending_ids.get((key[0], id))
+            if pending is not None and pending[1] is entry:
+                del self._pending_ids[key[0], id]
+
+
+def _entry(row: Row) -> Entry:
+    return Entry(decode(row.key[0], row.data), row.since)

@@ -1,0 +1,230 @@
+"""What an operation sees: rows to read, changes to record, nothing else.
+
+An operation is a plain function of a `Transaction`.  It works on a private
+snapshot; a row that is not in it raises `Missing`, and the runner brings the
+row and runs the function again.  So an operation may run many times, and must
+not lock, wait, log, or look at a clock other than `now_ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from cairnfs.store.base import ABSENT, Bound, Key, Reading, Scan, Totals
+from cairnfs.store.schema import Table
+
+Counts = tuple[tuple[int, int], ...]
+"""Changes to some counters of a totals vector: `((Count.FILES, 1), ...)`."""
+
+
+class Entry(msgspec.Struct, gc=False):
+    """One version of one key.  `record` is None where there is no row.
+
+    While `writer` is set the version is not committed: it is what the
+    transaction `writer` will have written, and `before` is what it replaces.
+    """
+
+    record: Any
+    since: int
+    writer: Transaction | None = None
+    before: Entry | None = None
+
+
+NO_ENTRY = Entry(None, ABSENT)
+
+UNBORN = Entry(None, ABSENT)
+"""Of a key below an inode that this very transaction makes: nobody else can have written it."""
+
+
+class Missing(Exception):
+    """The snapshot lacks something: load `reading` and run the operation again."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+
+
+class OutOfNumbers(Exception):
+    """The range of ids reserved in memory is used up: reserve another, run again."""
+
+    def __init__(self, counter: str) -> None:
+        self.counter = counter
+
+
+class MustRunAlone(Exception):
+    """The operation's meaning depends on everything below a directory.
+
+    It has to run while nobody else commits.
+    """
+
+
+class View(Protocol):
+    """A snapshot to run on.  Each method may raise `Missing`."""
+
+    def entry(self, key: Key) -> Entry: ...
+
+    def key_of_id(self, table: int, id: int) -> Key | None: ...
+
+    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]: ...
+
+    def totals(self, id: int) -> tuple[Totals, bool]:
+        """The totals, and whether uncommitted changes are part of them."""
+        ...
+
+
+NumberSource = Callable[[str], int]
+
+
+class Transaction:
+    """Reads, writes and additions of one run of one operation."""
+
+    __slots__ = (
+        "alone",
+        "bounds",
+        "dropped",
+        "emptied",
+        "kept",
+        "now_ms",
+        "order",
+        "reads",
+        "saw_uncommitted",
+        "totals_read",
+        "touches",
+        "writes",
+        "written",
+        "_new_inodes",
+        "_next_number",
+        "_view",
+    )
+
+    def __init__(
+        self, view: View, now_ms: int, next_number: NumberSource, *, alone: bool = False
+    ) -> None:
+        self._view = view
+        self._next_number = next_number
+        self._new_inodes: set[int] = set()
+        self.now_ms = now_ms
+        self.alone = alone
+        self.reads: dict[Key, Entry] = {}
+        self.writes: dict[Key, Any] = {}
+        self.kept: list[Key] = []
+        self.touches: list[tuple[int, Counts, int]] = []  # directory, changes, mtime_ms or -1
+        self.bounds: list[Bound] = []
+        self.emptied: list[tuple[int, int]] = []
+        self.dropped: list[int] = []
+        self.totals_read: set[int] = set()
+        self.saw_uncommitted = False
+        self.written: dict[Key, Entry] = {}  # filled by the runner once the run is accepted
+        self.order = 0
+
+    # Reading.
+
+    def get(self, key: Key) -> Any:
+        """The record of `key`, or None."""
+        if self.writes and key in self.writes:
+            return self.writes[key]
+        entry = self.reads.get(key)
+        if entry is None:
+            entry = UNBORN if key[1] in self._new_inodes else self._view.entry(key)
+            self.reads[key] = entry
+            if entry.writer is not None:
+                self.saw_uncommitted = True
+        return entry.record
+
+    def get_by_id(self, table: Table, id: int) -> Any:
+        """The record of a table that carries this id, or None."""
+        key = self._view.key_of_id(table, id)
+        return None if key is None else self.get(key)
+
+    def version(self, key: Key) -> int:
+        """TxID of the version that was read; 0 if there is none yet."""
+        entry = self.reads[key]
+        return 0 if entry.writer is not None else entry.since
+
+    def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
+        """Rows of `(table, a)` behind `after`, in order of `b`."""
+        page = self._view.scan(Scan(table, a, after, limit))
+        for key, entry in page:
+            self.reads[key] = entry
+            if entry.writer is not None:
+                self.saw_uncommitted = True
+        return [(key, entry.record) for key, entry in page]
+
+    def totals(self, id: int) -> Totals:
+        """A directory's totals, this transaction's own changes left out."""
+        totals, uncommitted = self._view.totals(id)
+        self.totals_read.add(id)
+        if uncommitted:
+            self.saw_uncommitted = True
+        return totals
+
+    def added(self, id: int) -> dict[int, int]:
+        """What this transaction itself has added to a directory's totals so far."""
+        added: dict[int, int] = {}
+        for directory, counts, _ in self.touches:
+            if directory == id:
+                for count, change in counts:
+                    added[count] = added.get(count, 0) + change
+        return added
+
+    # Changing.
+
+    def put(self, key: Key, record: Any) -> None:
+        """Write a record; it must have been looked for before."""
+        assert key in self.reads or key in self.writes, f"{key} is written unread"
+        self.writes[key] = record
+
+    def delete(self, key: Key) -> None:
+        """Remove the record of a key."""
+        self.put(key, None)
+
+    def keep(self, key: Key) -> None:
+        """The version that was read goes to the past: a snapshot needs it."""
+        self.kept.append(key)
+
+    def add(self, id: int, counts: Counts, *, mtime_ms: int = -1) -> None:
+        """Add to a directory's totals; never conflicts with another addition."""
+        self.touches.append((id, counts, mtime_ms))
+
+    def bound(self, id: int, count: int, limit: int) -> None:
+        """Only commit if this counter then does not exceed `limit`."""
+        self.bounds.append(Bound(id, count, limit))
+
+    def expect_empty(self, table: Table, a: int) -> None:
+        """Only commit if there is no row with this prefix then."""
+        self.emptied.append((table, a))
+
+    def drop_totals(self, id: int) -> None:
+        """The directory is gone for good, and its totals with it."""
+        self.dropped.append(id)
+
+    def require_alone(self) -> None:
+        """From here on the result depends on more than the rows that were read."""
+        if not self.alone:
+            raise MustRunAlone
+
+    def next_inode_id(self) -> int:
+        """The id of a new inode; ids of runs that fail are lost."""
+        id = self._next_number("inode id")
+        self._new_inodes.add(id)
+        return id
+
+    def next_number(self, counter: str) -> int:
+        """A new number of another counter."""
+        return self._next_number(counter)
+
+    def forget_changes(self) -> None:
+        """The operation failed: what it had recorded is void, what it read is not."""
+        self.writes.clear()
+        self.touches.clear()
+        self.kept.clear()
+        self.dropped.clear()
+        self.bounds.clear()
+        self.emptied.clear()
+
+    @property
+    def changes_anything(self) -> bool:
+        return bool(self.writes or self.touches or self.dropped)
+

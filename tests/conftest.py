@@ -1,0 +1,34 @@
+"""Fixtures that many tests share.
+
+The PostgreSQL server is started by the first test that asks for it, serves the whole
+session, and gives every test a database of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from cairnfs.testing.postgres_server import PostgresServer
+
+_database_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for the session, fast rather than safe from power cuts.
+
+    A test that kills or reconfigures its server makes a PostgresServer of its own.
+    """
+    with PostgresServer(durable=False) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_dsn(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of a new, empty database, dropped after the test."""
+    name = f"test_{next(_database_numbers)}"
+    yield postgres_server.create_database(name)
+    postgres_server.drop_database(name)
