@@ -23,6 +23,17 @@ class BlockState(enum.IntEnum):
     COMPLETE = 2
 
 
+class StorageType(enum.IntEnum):
+    """What a replica is kept on; the numbers are Hadoop's StorageTypeProto."""
+
+    DISK = 1
+    SSD = 2
+    ARCHIVE = 3
+    RAM_DISK = 4
+    PROVIDED = 5
+    NVDIMM = 6
+
+
 class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One block of a file.  Its row's version says since when it is so."""
 
@@ -30,6 +41,10 @@ class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
     generation_stamp: GenerationStamp
     length_bytes: int
     state: BlockState
+
+    def with_length(self, length_bytes: int) -> Block:
+        """The same block as its writer reports it: so many bytes were written."""
+        return msgspec.structs.replace(self, length_bytes=length_bytes)
 
 
 register(Table.BLOCKS, Block, id_of=lambda block: block.id)

@@ -4,23 +4,42 @@
 wire will decode messages into the same operations.
 """
 
+# A call's type is written here; the operation that runs far away returns Any.
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import threading
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, Self
 
-from cairnfs.blocks.records import Block
+from cairnfs.blocks.records import Block, StorageType
 from cairnfs.clock import Clock
 from cairnfs.config import NameNodeSettings
+from cairnfs.errors import HdfsError
 from cairnfs.namenode.namenode import NameNode
-from cairnfs.namesystem import delete, directories, files, leases, rename
-from cairnfs.namesystem.inodes import InodeId
+from cairnfs.namesystem import (
+    acl_operations,
+    attributes,
+    concat,
+    delete,
+    directories,
+    file_blocks,
+    files,
+    leases,
+    quota_operations,
+    rename,
+    symlinks,
+)
+from cairnfs.namesystem.acls import parse_spec
+from cairnfs.namesystem.inodes import AclEntry, InodeId
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
+from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.transaction.calls import CallKey, Operation
@@ -28,6 +47,7 @@ from cairnfs.transaction.runner import RunnerStatistics
 
 BLOCK_SIZE_BYTES = 128 * 1024 * 1024
 REPLICATION = 3
+LENGTH_MAX_BYTES = 2**63 - 1
 
 
 class NameNodeThread:
@@ -85,8 +105,41 @@ class ClientProtocol:
         self.client_name = f"DFSClient_{self.client_id.hex()[:12]}"
         self._call_ids = itertools.count()
 
+    # Directories and names.
+
     def mkdirs(self, path: str, mode: int = 0o755, *, create_parents: bool = True) -> bool:
         return self._call(directories.mkdirs, FsPath.parse(path), mode, None, create_parents)
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        return self._call(delete.delete, FsPath.parse(path), recursive)
+
+    def rename(self, src: str, dst: str) -> bool:
+        return self._call(rename.rename, FsPath.parse(src), FsPath.parse(dst))
+
+    def rename2(self, src: str, dst: str, options: RenameOption = RenameOption.NONE) -> None:
+        self._call(rename.rename2, FsPath.parse(src), FsPath.parse(dst), options)
+
+    def create_symlink(self, target: str, link: str, *, create_parents: bool = True) -> None:
+        self._call(symlinks.create_symlink, target, FsPath.parse(link), create_parents)
+
+    def get_link_target(self, path: str) -> str:
+        return self._call(symlinks.get_link_target, FsPath.parse(path))
+
+    def get_file_info(self, path: str) -> FileStatus | None:
+        return self._call(directories.get_file_info, FsPath.parse(path))
+
+    def get_file_link_info(self, path: str) -> FileStatus | None:
+        return self._call(directories.get_file_link_info, FsPath.parse(path))
+
+    def get_listing(
+        self, path: str, start_after: bytes = b"", limit: int = directories.LISTING_LIMIT
+    ) -> directories.Listing | None:
+        return self._call(directories.get_listing, FsPath.parse(path), start_after, limit)
+
+    def get_content_summary(self, path: str) -> directories.ContentSummary:
+        return self._call(directories.get_content_summary, FsPath.parse(path))
+
+    # Files.
 
     def create(
         self,
@@ -115,14 +168,14 @@ class ClientProtocol:
 
     def add_block(
         self, path: str, previous: Block | None = None, file_id: int = 0
-    ) -> files.AllocatedBlock:
+    ) -> file_blocks.LocatedBlock:
         return self._call(
-            files.add_block, FsPath.parse(path), self.client_name, previous, InodeId(file_id)
+            file_blocks.add_block, FsPath.parse(path), self.client_name, previous, InodeId(file_id)
         )
 
     def abandon_block(self, path: str, block: Block, file_id: int = 0) -> None:
         self._call(
-            files.abandon_block, FsPath.parse(path), self.client_name, block, InodeId(file_id)
+            file_blocks.abandon_block, FsPath.parse(path), self.client_name, block, InodeId(file_id)
         )
 
     def complete(self, path: str, last: Block | None = None, file_id: int = 0) -> bool:
@@ -130,41 +183,97 @@ class ClientProtocol:
             files.complete, FsPath.parse(path), self.client_name, last, InodeId(file_id)
         )
 
-    def delete(self, path: str, *, recursive: bool = False) -> bool:
-        return self._call(delete.delete, FsPath.parse(path), recursive)
+    def concat(self, target: str, sources: Iterable[str]) -> None:
+        self._call(concat.concat, FsPath.parse(target), *map(FsPath.parse, sources))
 
-    def rename(self, src: str, dst: str) -> bool:
-        return self._call(rename.rename, FsPath.parse(src), FsPath.parse(dst))
+    def is_file_closed(self, path: str) -> bool:
+        return self._call(files.is_file_closed, FsPath.parse(path))
 
-    def rename2(
-        self, src: str, dst: str, options: RenameOption = RenameOption.NONE
-    ) -> None:
-        self._call(rename.rename2, FsPath.parse(src), FsPath.parse(dst), options)
-
-    def get_file_info(self, path: str) -> FileStatus | None:
-        return self._call(directories.get_file_info, FsPath.parse(path))
-
-    def get_file_link_info(self, path: str) -> FileStatus | None:
-        return self._call(directories.get_file_link_info, FsPath.parse(path))
-
-    def get_listing(
-        self, path: str, start_after: bytes = b"", limit: int = directories.LISTING_LIMIT
-    ) -> directories.Listing | None:
-        return self._call(directories.get_listing, FsPath.parse(path), start_after, limit)
-
-    def get_content_summary(self, path: str) -> directories.ContentSummary:
-        return self._call(directories.get_content_summary, FsPath.parse(path))
-
-    def set_replication(self, path: str, replication: int) -> bool:
-        return self._call(files.set_replication, FsPath.parse(path), replication)
+    def get_block_locations(
+        self, path: str, offset_bytes: int = 0, length_bytes: int = LENGTH_MAX_BYTES
+    ) -> file_blocks.LocatedBlocks:
+        located: file_blocks.LocatedBlocks = self._call(
+            file_blocks.get_block_locations, FsPath.parse(path), offset_bytes, length_bytes
+        )
+        if located.access_time_is_stale:
+            # As in HDFS, to read is not refused because this cannot be written.
+            with contextlib.suppress(HdfsError):
+                self._run(attributes.update_access_time, located.inode_id)
+        return located
 
     def renew_lease(self) -> None:
         self._call(leases.renew_lease, self.client_name)
 
+    # Attributes.
+
+    def set_replication(self, path: str, replication: int) -> bool:
+        return self._call(files.set_replication, FsPath.parse(path), replication)
+
+    def set_permission(self, path: str, mode: int) -> None:
+        self._call(attributes.set_permission, FsPath.parse(path), mode)
+
+    def set_owner(self, path: str, owner: str | None = None, group: str | None = None) -> None:
+        self._call(attributes.set_owner, FsPath.parse(path), owner, group)
+
+    def set_times(self, path: str, mtime_ms: int = -1, atime_ms: int = -1) -> None:
+        self._call(attributes.set_times, FsPath.parse(path), mtime_ms, atime_ms)
+
+    def check_access(self, path: str, access: int) -> None:
+        self._call(attributes.check_access, FsPath.parse(path), access)
+
+    # Access control lists, given as entries or as text: "user:ada:rw-,default:group::r-x".
+
+    def modify_acl_entries(self, path: str, spec: str | Iterable[AclEntry]) -> None:
+        self._call(acl_operations.modify_acl_entries, FsPath.parse(path), _entries(spec))
+
+    def remove_acl_entries(self, path: str, spec: str | Iterable[AclEntry]) -> None:
+        entries = _entries(spec, with_permissions=False)
+        self._call(acl_operations.remove_acl_entries, FsPath.parse(path), entries)
+
+    def remove_default_acl(self, path: str) -> None:
+        self._call(acl_operations.remove_default_acl, FsPath.parse(path))
+
+    def remove_acl(self, path: str) -> None:
+        self._call(acl_operations.remove_acl, FsPath.parse(path))
+
+    def set_acl(self, path: str, spec: str | Iterable[AclEntry]) -> None:
+        self._call(acl_operations.set_acl, FsPath.parse(path), _entries(spec))
+
+    def get_acl_status(self, path: str) -> acl_operations.AclStatus:
+        return self._call(acl_operations.get_acl_status, FsPath.parse(path))
+
+    # Quotas.
+
+    def set_quota(
+        self,
+        path: str,
+        namespace_quota: int = QUOTA_DONT_SET,
+        space_quota_bytes: int = QUOTA_DONT_SET,
+        storage_type: StorageType | None = None,
+    ) -> None:
+        """Limit a directory; QUOTA_DONT_SET keeps a limit, QUOTA_RESET removes it."""
+        self._call(
+            quota_operations.set_quota,
+            FsPath.parse(path),
+            namespace_quota,
+            space_quota_bytes,
+            storage_type,
+        )
+
+    def get_quota_usage(self, path: str) -> quota_operations.QuotaUsage:
+        return self._call(quota_operations.get_quota_usage, FsPath.parse(path))
+
     def _call(self, operation: Operation, *arguments: Any) -> Any:
+        return self._run(operation, self.caller, *arguments)
+
+    def _run(self, operation: Operation, *arguments: Any) -> Any:
         key = None
         if operation.at_most_once:
             key = CallKey(self.client_id, next(self._call_ids))
-        return self._namenode.wait(
-            self._namenode.namenode.call(operation, self.caller, *arguments, key=key)
-        )
+        return self._namenode.wait(self._namenode.namenode.call(operation, *arguments, key=key))
+
+
+def _entries(spec: str | Iterable[AclEntry], *, with_permissions: bool = True) -> list[AclEntry]:
+    if isinstance(spec, str):
+        return parse_spec(spec, with_permissions=with_permissions)
+    return list(spec)

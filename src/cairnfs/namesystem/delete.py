@@ -14,7 +14,12 @@ import msgspec
 from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.namesystem.lookup import Lookup, key_of, resolve_link
+from cairnfs.namesystem.lookup import (
+    Lookup,
+    check_subtree_access,
+    key_of,
+    resolve_link_to_write,
+)
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import (
     Access,
@@ -30,7 +35,6 @@ from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
 
 RECLAIM_BATCH = 500  # rows removed by one transaction
-_WALK_PAGE = 1000
 
 
 class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -48,7 +52,7 @@ def delete(tx: Transaction, caller: Caller, path: FsPath, recursive: bool) -> bo
     """Remove a path; False if there is nothing to remove, or it is the root."""
     if path.is_exactly_reserved:
         raise InvalidPathException(f"Invalid path name {path}")
-    lookup = resolve_link(tx, caller, path)
+    lookup = resolve_link_to_write(tx, caller, path)
     target = lookup.target
     check_may_remove(tx, caller, lookup, with_subtree=True)
     if target is None:
@@ -79,8 +83,8 @@ def check_may_remove(
         if target is not None:
             check_sticky(caller, parent, target, lookup.path)
         check_access(caller, parent, Access.WRITE, lookup.path, len(lookup.ancestors) - 1)
-    if with_subtree and target is not None and target.is_directory:
-        _check_subtree(tx, caller, lookup.path, target)
+    if with_subtree and target is not None:
+        check_subtree_access(tx, caller, lookup.path, target, Access.ALL, to_delete=True)
 
 
 def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
@@ -135,35 +139,3 @@ def _reclaim_child(tx: Transaction, key: Key, inode: Inode) -> None:
         leases.remove(tx, inode.id)
     if inode.is_directory or inode.block_count:
         orphan(tx, inode)
-
-
-def _check_subtree(tx: Transaction, caller: Caller, path: FsPath, top: Inode) -> None:
-    """Whoever deletes a tree needs all rights in every directory of it that is not empty."""
-    stack = [(top, path)]
-    while stack:
-        directory, where = stack.pop()
-        totals = tx.totals(directory.id).counts
-        if not totals[Count.CHILDREN]:
-            continue
-        check_access(caller, directory, Access.ALL, where)
-        if directory.mode & 0o1000 and caller.user != directory.owner:
-            _check_sticky_children(tx, caller, directory, where)
-        if not totals[Count.DIRECTORIES]:
-            continue
-        after = b""
-        while page := tx.scan(Table.INODES, directory.id, after, _WALK_PAGE):
-            after = page[-1][0][2]
-            stack += [
-                (child, where.child(child.name)) for _, child in page if child.is_directory
-            ]
-
-
-def _check_sticky_children(
-    tx: Transaction, caller: Caller, directory: Inode, where: FsPath
-) -> None:
-    after = b""
-    while page := tx.scan(Table.INODES, directory.id, after, _WALK_PAGE):
-        after = page[-1][0][2]
-        for _, child in page:
-            check_sticky(caller, directory, child, where.child(child.name))
-

@@ -8,23 +8,36 @@ import msgspec
 
 from cairnfs.errors import (
     AccessControlException,
+    DirectoryListingStartAfterNotFoundException,
     FileAlreadyExistsException,
     FileNotFoundException,
+    IllegalArgumentException,
+    MaxDirectoryItemsExceededException,
 )
 from cairnfs.namesystem.acls import inherit_default
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind, Quota
 from cairnfs.namesystem.lookup import (
+    ROOT_KEY,
     Lookup,
     check_ancestor_access,
     check_parent_exists,
+    check_subtree_access,
     inode_key,
+    key_of,
+    resolve,
     resolve_link,
     resolve_to_create,
     resolve_to_read,
 )
-from cairnfs.namesystem.paths import FsPath, check_component_length
-from cairnfs.namesystem.permissions import Access, Caller, check_access
-from cairnfs.namesystem.quotas import ONE_DIRECTORY, add_entry, charged_space
+from cairnfs.namesystem.paths import (
+    COMPONENT_BYTES_MAX,
+    DOT_INODES,
+    RAW,
+    FsPath,
+    check_component_length,
+)
+from cairnfs.namesystem.permissions import Access, Caller, check_access, valid_mode
+from cairnfs.namesystem.quotas import ONE_DIRECTORY, add_entry, charged_space, reported_quota
 from cairnfs.namesystem.status import FileStatus, status_of
 from cairnfs.store.base import Count
 from cairnfs.store.schema import Table
@@ -32,7 +45,9 @@ from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
 LISTING_LIMIT = 1000  # dfs.ls.limit
-OWNER_WRITE_EXECUTE = 0o300
+DIRECTORY_ITEMS_MAX = 1024 * 1024  # dfs.namenode.fs-limits.max-directory-items
+
+_CHILDREN = int(Count.CHILDREN)
 
 
 class Listing(msgspec.Struct, frozen=True, gc=False):
@@ -50,7 +65,7 @@ class ContentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     directories: int
     symlinks: int
     space_bytes: int
-    quota: Quota | None
+    quota: Quota
     type_bytes: tuple[int, ...]  # SSD, DISK, ARCHIVE, PROVIDED, NVDIMM
 
     @property
@@ -61,10 +76,16 @@ class ContentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 @operation()
 def mkdirs(
-    tx: Transaction, caller: Caller, path: FsPath, mode: int, unmasked: int | None, create_parents: bool
+    tx: Transaction,
+    caller: Caller,
+    path: FsPath,
+    mode: int,
+    unmasked: int | None,
+    create_parents: bool,
 ) -> bool:
     """Create a directory; an existing directory counts as success."""
     path.check_length("mkdirs")
+    mode = valid_mode(mode)
     lookup = resolve_to_create(tx, caller, path)
     if lookup.target is not None:
         if not lookup.target.is_directory:
@@ -75,10 +96,7 @@ def mkdirs(
     if not create_parents:
         check_parent_exists(lookup)
 
-    # Implied parents get u+wx, or the caller could not reach its directory.
-    parents = add_directories(
-        tx, caller, lookup, mode | OWNER_WRITE_EXECUTE, unmasked and unmasked | OWNER_WRITE_EXECUTE
-    )
+    parents = add_directories(tx, caller, lookup, implied_mode(mode), unmasked)
     add_directory(tx, caller, lookup.path, parents, lookup.missing[-1], mode, unmasked)
     return True
 
@@ -86,6 +104,8 @@ def mkdirs(
 @operation(mutates=False)
 def get_file_info(tx: Transaction, caller: Caller, path: FsPath) -> FileStatus | None:
     """The status of a path, or None if there is nothing."""
+    if path.is_exactly_reserved:
+        return _reserved_status(tx, b"")
     try:
         target = resolve_to_read(tx, caller, path).target
     except AccessControlException:
@@ -99,7 +119,14 @@ def get_file_info(tx: Transaction, caller: Caller, path: FsPath) -> FileStatus |
 @operation(mutates=False)
 def get_file_link_info(tx: Transaction, caller: Caller, path: FsPath) -> FileStatus | None:
     """As get_file_info, but of a link itself."""
-    target = resolve_link(tx, caller, path).target
+    if path.is_exactly_reserved:
+        return _reserved_status(tx, b"")
+    try:
+        target = resolve_link(tx, caller, path).target
+    except AccessControlException:
+        if caller.is_superuser:
+            return None
+        raise
     return None if target is None else status_of(tx, target)
 
 
@@ -108,7 +135,12 @@ def get_listing(
     tx: Transaction, caller: Caller, path: FsPath, start_after: bytes, limit: int = LISTING_LIMIT
 ) -> Listing | None:
     """A page of a directory behind `start_after`; of a file, the file itself."""
-    lookup = resolve_link(tx, caller, path)
+    if limit < 1:
+        raise IllegalArgumentException(f"A listing of {limit} entries cannot be had")
+    if path.is_exactly_reserved:
+        return Listing([_reserved_status(tx, name) for name in (DOT_INODES, RAW)], 0)
+    lookup = resolve_to_read(tx, caller, path)
+    start_after = _name_to_start_after(tx, start_after)
     target = lookup.target
     if target is None:
         return None
@@ -116,7 +148,7 @@ def get_listing(
         return Listing([status_of(tx, target)], 0)
     check_access(caller, target, Access.READ_EXECUTE, lookup.path)
     page = tx.scan(Table.INODES, target.id, start_after, limit + 1)
-    entries = [status_of(tx, inode) for _, inode in page[:limit]]
+    entries = [status_of(tx, inode, inode.name) for _, inode in page[:limit]]
     if len(page) <= limit:
         return Listing(entries, 0)
     # How many are left matters to nobody, only whether there are: a count of
@@ -131,9 +163,10 @@ def get_content_summary(tx: Transaction, caller: Caller, path: FsPath) -> Conten
     lookup = resolve_link(tx, caller, path)
     target = lookup.target
     if target is None:
-        raise FileNotFoundException(f"File does not exist: {path}")
+        raise FileNotFoundException(f"File does not exist: {lookup.path}")
     if target.is_directory:
-        check_access(caller, target, Access.READ_EXECUTE, lookup.path)
+        # HDFS adds up only what the caller may list: the superuser alone is spared the walk.
+        check_subtree_access(tx, caller, lookup.path, target, Access.READ_EXECUTE, to_delete=False)
         counts = tx.totals(target.id).counts
         return ContentSummary(
             counts[Count.LENGTH_BYTES],
@@ -141,13 +174,18 @@ def get_content_summary(tx: Transaction, caller: Caller, path: FsPath) -> Conten
             counts[Count.DIRECTORIES] + 1,
             counts[Count.SYMLINKS],
             counts[Count.SPACE_BYTES],
-            target.quota,
+            reported_quota(target),
             counts[Count.SSD_BYTES : Count.NVDIMM_BYTES + 1],
         )
     if target.is_symlink:
-        return ContentSummary(0, 0, 0, 1, 0, None, (0,) * 5)
+        return ContentSummary(0, 0, 0, 1, 0, Quota(), (0,) * 5)
     space = charged_space(target)
-    return ContentSummary(target.length_bytes, 1, 0, 0, space, None, (0, space, 0, 0, 0))
+    return ContentSummary(target.length_bytes, 1, 0, 0, space, Quota(), (0, space, 0, 0, 0))
+
+
+def implied_mode(mode: int) -> int:
+    """Implied parents get u+wx, or the caller could not reach what it makes; never sticky."""
+    return mode & 0o777 | 0o300
 
 
 def add_directories(
@@ -191,11 +229,59 @@ def add_directory(
 
 def add_inode(tx: Transaction, path: FsPath, parents: Sequence[Inode], inode: Inode) -> None:
     """Write a new inode under a name that is free; limits are checked here."""
-    if path.is_reserved or path.snapshot_index >= 0:
-        path.check_not_reserved_for_creation()
-    if len(inode.name) > 255:
-        check_component_length(inode.name, path.ancestor(len(parents) - 1))
+    check_limits(tx, path, parents, inode.name)
     key = inode_key(inode.parent_id, inode.name)
     assert tx.get(key) is None, f"{key} is taken"
     tx.put(key, inode)
 
+
+def check_limits(tx: Transaction, path: FsPath, parents: Sequence[Inode], name: bytes) -> None:
+    """The name may be added to the last of `parents`: not reserved, not too long, not too many."""
+    if path.is_reserved or path.snapshot_index >= 0:
+        path.check_not_reserved_for_creation()
+    if len(name) > COMPONENT_BYTES_MAX:
+        check_component_length(name, path.ancestor(len(parents) - 1))
+    parent = parents[-1]
+    if key_of(parent) in tx.writes:
+        return  # made by this very call, hence empty
+    items = tx.totals(parent.id).counts[_CHILDREN]
+    if items >= DIRECTORY_ITEMS_MAX:
+        items += tx.added(parent.id).get(_CHILDREN, 0)  # one may have been taken out by this call
+        if items >= DIRECTORY_ITEMS_MAX:
+            raise MaxDirectoryItemsExceededException(
+                f"The directory item limit of {path.text_to(len(parents) - 1)} is exceeded:"
+                f" limit={DIRECTORY_ITEMS_MAX} items={items}"
+            )
+
+
+def _name_to_start_after(tx: Transaction, start_after: bytes) -> bytes:
+    """A listing may go on after an inode, whatever its name is by now."""
+    if not start_after.startswith(b"/.reserved/"):
+        return start_after
+    path = FsPath.parse(start_after)
+    try:
+        return resolve(tx, path).path.name
+    except FileNotFoundException:
+        raise DirectoryListingStartAfterNotFoundException(f"Can't find startAfter {path}") from None
+
+
+def _reserved_status(tx: Transaction, name: bytes) -> FileStatus:
+    """Of /.reserved and what is in it, which no inode stands for."""
+    root: Inode = tx.get(ROOT_KEY)
+    return FileStatus(
+        kind=Kind.DIRECTORY,
+        name=name,
+        length_bytes=0,
+        mode=0o770,
+        owner="",
+        group=root.group,
+        mtime_ms=root.mtime_ms,
+        atime_ms=root.mtime_ms,
+        target=None,
+        replication=0,
+        block_size_bytes=0,
+        id=InodeId(0),
+        children=0,
+        has_acl=False,
+        under_construction=False,
+    )

@@ -1,4 +1,4 @@
-"""Files: creating them, adding blocks, closing them."""
+"""Files: creating and closing them; what they are made of is in `file_blocks`."""
 
 from __future__ import annotations
 
@@ -6,36 +6,39 @@ import enum
 
 import msgspec
 
-from cairnfs.blocks.records import Block, BlockId, BlockState, GenerationStamp, block_key
+from cairnfs.blocks.records import Block
 from cairnfs.errors import (
     AlreadyBeingCreatedException,
     FileAlreadyExistsException,
     FileNotFoundException,
+    IllegalArgumentException,
     IOException,
     RecoveryInProgressException,
 )
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.acls import inherit_default
 from cairnfs.namesystem.delete import detach
-from cairnfs.namesystem.directories import OWNER_WRITE_EXECUTE, add_directories, add_inode
+from cairnfs.namesystem.directories import add_directories, add_inode, implied_mode
+from cairnfs.namesystem.file_blocks import finish_last_block, is_same_block, last_block
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.lookup import (
-    Lookup,
     check_ancestor_access,
     check_parent_exists,
+    file_at,
     key_of,
     resolve_to_create,
     resolve_to_read,
+    resolve_to_write,
 )
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.permissions import Access, Caller, check_access
-from cairnfs.namesystem.quotas import ONE_FILE, add_entry, charge, charged_space, refund, space
+from cairnfs.namesystem.permissions import Access, Caller, check_access, valid_mode
+from cairnfs.namesystem.quotas import ONE_FILE, add_entry, change_space, charged_space
 from cairnfs.namesystem.status import FileStatus, new_status
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
 BLOCK_SIZE_MIN_BYTES = 1024 * 1024  # dfs.namenode.fs-limits.min-block-size
-BLOCKS_MAX = 10_000  # dfs.namenode.fs-limits.max-blocks-per-file
+BLOCK_SIZE_MAX_BYTES = 2**48 - 1  # as HDFS's inodes have room for
 REPLICATION_MIN = 1
 REPLICATION_MAX = 512
 
@@ -51,13 +54,6 @@ class CreateFlag(enum.IntFlag):
     NEW_BLOCK = 0x20
     NO_LOCAL_WRITE = 0x40
     SHOULD_REPLICATE = 0x80
-
-
-class AllocatedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A block to be written, and where in the file it begins."""
-
-    block: Block
-    offset_bytes: int
 
 
 @operation(at_most_once=True)
@@ -76,6 +72,7 @@ def create(
     """Make a file and give its lease to `holder`; with OVERWRITE, in the place of another."""
     path.check_length("create")
     path.check_valid_for_file()
+    mode = valid_mode(mode)
     lookup = resolve_to_create(tx, caller, path)
     check_ancestor_access(caller, lookup, Access.WRITE)
     existing = lookup.target
@@ -94,7 +91,12 @@ def create(
             f"Specified block size {block_size_bytes} is less than configured minimum value"
             f" dfs.namenode.fs-limits.min-block-size={BLOCK_SIZE_MIN_BYTES}"
         )
-    check_replication(replication, path)
+    if block_size_bytes > BLOCK_SIZE_MAX_BYTES:
+        raise IllegalArgumentException(
+            f"Illegal value: PREFERRED_BLOCK_SIZE = {block_size_bytes} > MAX ="
+            f" {BLOCK_SIZE_MAX_BYTES}"
+        )
+    check_replication(replication, path, caller.address)
 
     if existing is not None:
         if not flags & CreateFlag.OVERWRITE:
@@ -105,8 +107,8 @@ def create(
         detach(tx, lookup.ancestors, existing)
         parents = lookup.ancestors
     else:
-        # Implied parents are as their own parent, with u+wx.
-        implied = lookup.deepest.mode | OWNER_WRITE_EXECUTE
+        # Implied parents are as their own parent.
+        implied = implied_mode(lookup.deepest.mode)
         parents = tuple(add_directories(tx, caller, lookup, implied, None))
 
     mode, acl = inherit_default(parents[-1].acl, mode, unmasked, is_directory=False)
@@ -115,7 +117,7 @@ def create(
         parent_id=parents[-1].id,
         name=lookup.path.name,
         kind=Kind.FILE,
-        mode=mode & ~0o1000,
+        mode=mode,
         owner=caller.user,
         group=parents[-1].group,
         mtime_ms=tx.now_ms,
@@ -132,82 +134,6 @@ def create(
 
 
 @operation()
-def add_block(
-    tx: Transaction,
-    caller: Caller,
-    path: FsPath,
-    holder: str,
-    previous: Block | None,
-    file_id: InodeId,
-) -> AllocatedBlock:
-    """Allocate the next block of an open file; `previous`, if any, is finished now.
-
-    A client that lost the answer asks again with the same `previous`: it is
-    given the block that it has not begun to write.
-    """
-    lookup, file = leases.resolve_open_file(tx, caller, path, file_id, holder)
-    last = _last_block(tx, file)
-    if not _is_same(previous, last):
-        before_last = _block_at(tx, file, file.block_count - 2)
-        appends_after_full_block = (
-            previous is None
-            and last is not None
-            and last.state is BlockState.COMPLETE
-            and last.length_bytes >= file.block_size_bytes
-        )
-        if not appends_after_full_block:
-            if last is None or file.block_count < 1 or not _is_same(previous, before_last):
-                raise IOException(
-                    f"Cannot allocate block in {lookup.path}: passed 'previous' block"
-                    f" {_show(previous)} does not match actual last block in file {_show(last)}"
-                )
-            if last.length_bytes:
-                raise IOException(
-                    f"Request looked like a retry to allocate block {_show(last)} but it"
-                    f" already contains {last.length_bytes} bytes"
-                )
-            return AllocatedBlock(last, file.length_bytes)
-    if file.block_count >= BLOCKS_MAX:
-        raise IOException(
-            "File has reached the limit on maximum number of blocks"
-            f" (dfs.namenode.fs-limits.max-blocks-per-file): {file.block_count} >= {BLOCKS_MAX}"
-        )
-    file = _finish_last_block(tx, lookup, file, previous)
-    block = Block(
-        BlockId(tx.next_number("block id")),
-        GenerationStamp(tx.next_number("generation stamp")),
-        0,
-        BlockState.UNDER_CONSTRUCTION,
-    )
-    key = block_key(file.id, file.block_count)
-    assert tx.get(key) is None, f"block {file.block_count} of inode {file.id} exists"
-    tx.put(key, block)
-    charge(tx, lookup.path, lookup.ancestors, space(0, file.block_size_bytes * file.replication))
-    tx.put(
-        key_of(file),
-        msgspec.structs.replace(file, block_count=file.block_count + 1, has_open_block=True),
-    )
-    return AllocatedBlock(block, file.length_bytes)
-
-
-@operation()
-def abandon_block(
-    tx: Transaction, caller: Caller, path: FsPath, holder: str, block: Block, file_id: InodeId
-) -> None:
-    """Give the last block of an open file back; another one is nobody's any more already."""
-    lookup, file = leases.resolve_open_file(tx, caller, path, file_id, holder)
-    last = _last_block(tx, file)
-    if last is None or not _is_same(block, last) or not file.has_open_block:
-        return
-    tx.delete(block_key(file.id, file.block_count - 1))
-    refund(tx, lookup.ancestors, space(0, file.block_size_bytes * file.replication))
-    tx.put(
-        key_of(file),
-        msgspec.structs.replace(file, block_count=file.block_count - 1, has_open_block=False),
-    )
-
-
-@operation()
 def complete(
     tx: Transaction,
     caller: Caller,
@@ -216,11 +142,19 @@ def complete(
     last: Block | None,
     file_id: InodeId,
 ) -> bool:
-    """Close a file that is being written.  Closing it twice is allowed: the answer got lost."""
-    if _is_closed_already(tx, caller, path, last, file_id):
+    """Close a file that is being written; False: its last block is not known to be written.
+
+    Closing it twice is allowed: the answer got lost.
+    """
+    lookup = leases.resolve_by_id(tx, caller, path, file_id)
+    target = lookup.target
+    is_closed = target is not None and target.is_file and not target.under_construction
+    if target is not None and is_closed and is_same_block(last, last_block(tx, target)):
         return True
-    lookup, file = leases.resolve_open_file(tx, caller, path, file_id, holder)
-    file = _finish_last_block(tx, lookup, file, last)
+    file = leases.check_lease(tx, lookup, file_id, holder)
+    if file.has_open_block and last is None:
+        return False
+    file = finish_last_block(tx, lookup, file, last)
     leases.remove(tx, file.id)
     tx.put(
         key_of(file),
@@ -229,11 +163,17 @@ def complete(
     return True
 
 
+@operation(mutates=False)
+def is_file_closed(tx: Transaction, caller: Caller, path: FsPath) -> bool:
+    """Whether nobody is writing the file."""
+    return not file_at(resolve_to_read(tx, caller, path)).under_construction
+
+
 @operation()
 def set_replication(tx: Transaction, caller: Caller, path: FsPath, replication: int) -> bool:
     """Ask for so many replicas; False if the path is no file."""
     check_replication(replication, path)
-    lookup = resolve_to_read(tx, caller, path)
+    lookup = resolve_to_write(tx, caller, path)
     file = lookup.target
     if lookup.target is not None:
         check_access(caller, lookup.target, Access.WRITE, lookup.path)
@@ -242,67 +182,25 @@ def set_replication(tx: Transaction, caller: Caller, path: FsPath, replication: 
     if file.replication == replication:
         return True
     changed = msgspec.structs.replace(file, replication=replication)
-    difference = charged_space(changed) - charged_space(file)
-    if difference > 0:
-        charge(tx, lookup.path, lookup.ancestors, space(0, difference))
-    else:
-        refund(tx, lookup.ancestors, space(0, -difference))
+    difference_bytes = charged_space(changed) - charged_space(file)
+    change_space(tx, lookup.path, lookup.ancestors, difference_bytes)
     tx.put(key_of(file), changed)
     return True
 
 
-def check_replication(replication: int, path: FsPath) -> None:
+def check_replication(replication: int, path: FsPath, client: str = "") -> None:
     """Within HDFS's limits."""
+    ending = f", clientName={client}" if client else ""
     if replication > REPLICATION_MAX:
         raise IOException(
             f"Requested replication factor of {replication} exceeds maximum of"
-            f" {REPLICATION_MAX} for {path}"
+            f" {REPLICATION_MAX} for {path}{ending}"
         )
     if replication < REPLICATION_MIN:
         raise IOException(
             f"Requested replication factor of {replication} is less than the required"
-            f" minimum of {REPLICATION_MIN} for {path}"
+            f" minimum of {REPLICATION_MIN} for {path}{ending}"
         )
-
-
-def blocks_of(tx: Transaction, file: Inode) -> list[Block]:
-    """All blocks of a file, in order."""
-    blocks = [_block_at(tx, file, index) for index in range(file.block_count)]
-    return [block for block in blocks if block is not None]
-
-
-def _finish_last_block(
-    tx: Transaction, lookup: Lookup, file: Inode, reported: Block | None
-) -> Inode:
-    """The last block has the length that its writer reports; charge what it really takes."""
-    if not file.has_open_block:
-        return file
-    last = _last_block(tx, file)
-    assert last is not None
-    length = reported.length_bytes if reported is not None else 0
-    if not 0 <= length <= file.block_size_bytes:
-        raise IOException(
-            f"Block {_show(last)} of {lookup.path} cannot be {length} bytes long: its size is"
-            f" {file.block_size_bytes}"
-        )
-    finished = msgspec.structs.replace(last, length_bytes=length, state=BlockState.COMPLETE)
-    tx.put(block_key(file.id, file.block_count - 1), finished)
-    unused = (file.block_size_bytes - length) * file.replication
-    refund(tx, lookup.ancestors, space(-length, unused))
-    changed = msgspec.structs.replace(
-        file, length_bytes=file.length_bytes + length, has_open_block=False
-    )
-    tx.put(key_of(file), changed)
-    return changed
-
-
-def _is_closed_already(
-    tx: Transaction, caller: Caller, path: FsPath, last: Block | None, file_id: InodeId
-) -> bool:
-    file = resolve_to_read(tx, caller, path).target
-    if file is None or not file.is_file or file.under_construction:
-        return False
-    return (not file_id or file.id == file_id) and _is_same(last, _last_block(tx, file))
 
 
 def _check_not_being_created(
@@ -314,7 +212,9 @@ def _check_not_being_created(
     lease = leases.get(tx, file.id)
     failure = f"Failed to CREATE_FILE {path} for {holder} on {caller.address} because"
     if lease.holder == holder:
-        raise AlreadyBeingCreatedException(f"{failure} {holder} is already the current lease holder.")
+        raise AlreadyBeingCreatedException(
+            f"{failure} {holder} is already the current lease holder."
+        )
     if tx.now_ms - leases.last_heard_ms(tx, lease) > leases.SOFT_LIMIT_MS:
         raise RecoveryInProgressException(
             f"{failure} lease recovery is in progress. Try again later."
@@ -322,24 +222,3 @@ def _check_not_being_created(
     raise AlreadyBeingCreatedException(
         f"{failure} this file lease is currently owned by {lease.holder} on {lease.client_machine}"
     )
-
-
-def _last_block(tx: Transaction, file: Inode) -> Block | None:
-    return _block_at(tx, file, file.block_count - 1)
-
-
-def _block_at(tx: Transaction, file: Inode, index: int) -> Block | None:
-    if index < 0:
-        return None
-    block: Block | None = tx.get(block_key(file.id, index))
-    return block
-
-
-def _is_same(a: Block | None, b: Block | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return a.id == b.id and a.generation_stamp == b.generation_stamp
-
-
-def _show(block: Block | None) -> str:
-    return "null" if block is None else f"blk_{block.id}_{block.generation_stamp}"

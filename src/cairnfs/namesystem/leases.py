@@ -9,13 +9,14 @@ does not touch that row.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 
 import msgspec
 
 from cairnfs.errors import FileNotFoundException, LeaseExpiredException
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.lookup import Lookup, path_of, resolve, resolve_to_read
+from cairnfs.namesystem.lookup import Lookup, path_of, resolve, resolve_to_write
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.store.base import Key
@@ -42,10 +43,6 @@ class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
     renewed_ms: int
 
 
-register(Table.LEASES, Lease, id_of=lambda lease: holder_hash(lease.holder))
-register(Table.HOLDERS, Holder)
-
-
 def lease_key(inode_id: int) -> Key:
     return (Table.LEASES, inode_id, b"")
 
@@ -54,10 +51,15 @@ def holder_key(holder: str) -> Key:
     return (Table.HOLDERS, 0, holder.encode())
 
 
+@functools.lru_cache(maxsize=10_000)
 def holder_hash(holder: str) -> int:
     """A number by which the leases of one holder are found; collisions are harmless."""
     digest = hashlib.blake2b(holder.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+register(Table.LEASES, Lease, id_of=lambda lease: holder_hash(lease.holder))
+register(Table.HOLDERS, Holder)
 
 
 def grant(tx: Transaction, inode_id: InodeId, holder: str, client_machine: str) -> None:
@@ -95,19 +97,27 @@ def renew_lease(tx: Transaction, caller: Caller, holder: str) -> None:
     tx.put(key, Holder(tx.now_ms))
 
 
-def resolve_open_file(
-    tx: Transaction, caller: Caller, path: FsPath, id: InodeId, holder: str
-) -> tuple[Lookup, Inode]:
-    """The file that `holder` is writing: by its id if the path leads elsewhere now."""
-    lookup = resolve_to_read(tx, caller, path)
-    if id and (lookup.target is None or lookup.target.id != id):
-        moved = path_of(tx, id)
-        if moved is None:
-            raise FileNotFoundException(f"File does not exist: {_describe(path, id, holder)}")
-        lookup = resolve(tx, moved)
+def resolve_by_id(tx: Transaction, caller: Caller, path: FsPath, id: InodeId) -> Lookup:
+    """Where the file of a writer is, by its id, whatever has become of its path.
+
+    Who knows the id has opened the file: as in HDFS, no permission is asked for.
+    """
+    if not id:  # an old client
+        return resolve_to_write(tx, caller, path)
+    lookup = resolve(tx, path)
+    if lookup.target is not None and lookup.target.id == id:
+        return lookup
+    moved = path_of(tx, id) if 0 < id < 2**63 else None
+    if moved is None:
+        return Lookup(path, lookup.inodes[:1], path.components or (b"",))
+    return resolve(tx, moved)
+
+
+def check_lease(tx: Transaction, lookup: Lookup, id: InodeId, holder: str) -> Inode:
+    """What was found is a file, and `holder` is writing it."""
     inode = lookup.target
     if inode is None:
-        raise FileNotFoundException(f"File does not exist: {_describe(path, id, holder)}")
+        raise FileNotFoundException(f"File does not exist: {_describe(lookup.path, id, holder)}")
     if not inode.is_file:
         raise LeaseExpiredException(
             f"INode is not a regular file: {_describe(lookup.path, id, holder)}"
@@ -122,7 +132,7 @@ def resolve_open_file(
             f"Client (={holder}) is not the lease owner (={owner}:"
             f" {_describe(lookup.path, id, holder)}"
         )
-    return lookup, inode
+    return inode
 
 
 def _describe(path: FsPath, id: int, holder: str) -> str:

@@ -8,11 +8,24 @@ from __future__ import annotations
 
 import msgspec
 
-from cairnfs.errors import FileNotFoundException, ParentNotDirectoryException
+from cairnfs.errors import (
+    AccessControlException,
+    FileNotFoundException,
+    ParentNotDirectoryException,
+    PathIsNotDirectoryException,
+)
 from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.permissions import Caller, check_access, check_not_symlink, check_traverse
-from cairnfs.store.base import Key, Reading
+from cairnfs.namesystem.permissions import (
+    STICKY_BIT,
+    Caller,
+    check_access,
+    check_not_symlink,
+    check_owner,
+    check_sticky,
+    check_traverse,
+)
+from cairnfs.store.base import Count, Key, Reading
 from cairnfs.store.schema import Table
 from cairnfs.transaction.hints import PathHints
 from cairnfs.transaction.records import register
@@ -22,6 +35,7 @@ register(Table.INODES, Inode, id_of=lambda inode: inode.id)
 
 _INODES = int(Table.INODES)
 _DIRECTORY = Kind.DIRECTORY
+_WALK_PAGE = 1000
 
 ROOT_KEY: Key = (_INODES, ROOT_PARENT_ID, ROOT_NAME)
 
@@ -85,7 +99,7 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
 
 
 def resolve_to_read(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
-    """Resolve for a call that reads, or changes what exists; links must be followed first."""
+    """Resolve for a call that reads; a link at the end must be followed first."""
     lookup = resolve_link(tx, caller, path)
     if lookup.target is not None:
         check_not_symlink(lookup.target, lookup.path)
@@ -95,6 +109,22 @@ def resolve_to_read(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
 def resolve_link(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
     """As `resolve_to_read`, but a link at the end is itself what is meant."""
     lookup = resolve(tx, path)
+    check_traverse(caller, lookup.ancestors, lookup.path)
+    return lookup
+
+
+def resolve_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
+    """Resolve for a call that changes what exists; a link must be followed first."""
+    lookup = resolve_link_to_write(tx, caller, path)
+    if lookup.target is not None:
+        check_not_symlink(lookup.target, lookup.path)
+    return lookup
+
+
+def resolve_link_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
+    """As `resolve_to_write`, but a link at the end is itself what is meant."""
+    lookup = resolve(tx, path)
+    _check_may_write(caller, path)
     check_traverse(caller, lookup.ancestors, lookup.path)
     return lookup
 
@@ -111,21 +141,43 @@ def resolve_link_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Loo
     """As `resolve_to_create`, but a link at the end is itself what is meant."""
     path.check_valid_for_creation()
     lookup = resolve(tx, path)
+    _check_may_write(caller, path)
     check_traverse(caller, lookup.ancestors, lookup.path, creating=True)
     return lookup
 
 
-def resolve_existing(tx: Transaction, caller: Caller, path: FsPath) -> tuple[Lookup, Inode]:
-    """Resolve a path that has to exist."""
-    lookup = resolve_to_read(tx, caller, path)
+def resolve_owned(tx: Transaction, caller: Caller, path: FsPath) -> tuple[Lookup, Inode]:
+    """Resolve what exists and belongs to the caller: for chmod, chown and ACLs."""
+    lookup = resolve_to_write(tx, caller, path)
+    inode = lookup.target
+    if inode is None:
+        raise FileNotFoundException(f"Directory/File does not exist {lookup.path}")
+    check_owner(caller, inode, lookup.path)
+    return lookup, inode
+
+
+def file_at(lookup: Lookup) -> Inode:
+    """What was found, which has to be a file."""
     if lookup.target is None:
-        raise FileNotFoundException(f"File does not exist: {path}")
-    return lookup, lookup.target
+        raise FileNotFoundException(f"File does not exist: {lookup.path}")
+    if not lookup.target.is_file:
+        raise FileNotFoundException(f"Path is not a file: {lookup.path}")
+    return lookup.target
+
+
+def directory_at(lookup: Lookup) -> Inode:
+    """What was found, which has to be a directory."""
+    if lookup.target is None:
+        raise FileNotFoundException(f"Directory does not exist: {lookup.path}")
+    if not lookup.target.is_directory:
+        raise PathIsNotDirectoryException(f"`{lookup.path}': Is not a directory")
+    return lookup.target
 
 
 def check_ancestor_access(caller: Caller, lookup: Lookup, access: int) -> None:
-    """The caller may do this in the nearest existing ancestor."""
-    check_access(caller, lookup.deepest, access, lookup.path, len(lookup.ancestors) - 1)
+    """The caller may do this in the nearest existing ancestor; the root has none."""
+    if not lookup.path.is_root:
+        check_access(caller, lookup.deepest, access, lookup.path, len(lookup.ancestors) - 1)
 
 
 def check_parent_exists(lookup: Lookup) -> None:
@@ -134,6 +186,37 @@ def check_parent_exists(lookup: Lookup) -> None:
         raise FileNotFoundException(f"Parent directory doesn't exist: {lookup.path.parent}")
     if not lookup.deepest.is_directory:
         raise ParentNotDirectoryException(f"Parent path is not a directory: {lookup.path.parent}")
+
+
+def check_subtree_access(
+    tx: Transaction, caller: Caller, path: FsPath, top: Inode, access: int, *, to_delete: bool
+) -> None:
+    """The caller may do this in every directory at and below `top`.
+
+    Whoever deletes needs nothing in an empty directory, but must be let by
+    the sticky bit of each one.  This walks; the superuser is spared it.
+    """
+    if caller.is_superuser or not top.is_directory:
+        return
+    stack = [(top, path)]
+    while stack:
+        directory, where = stack.pop()
+        totals = tx.totals(directory.id).counts
+        if totals[Count.CHILDREN] or not to_delete:
+            check_access(caller, directory, access, where)
+        check_children = bool(
+            to_delete and directory.mode & STICKY_BIT and caller.user != directory.owner
+        )
+        if not totals[Count.CHILDREN] or not (check_children or totals[Count.DIRECTORIES]):
+            continue
+        after = b""
+        while page := tx.scan(Table.INODES, directory.id, after, _WALK_PAGE):
+            after = page[-1][0][2]
+            for _, child in page:
+                if check_children:
+                    check_sticky(caller, directory, child, where.child(child.name))
+                if child.is_directory:
+                    stack.append((child, where.child(child.name)))
 
 
 def path_of(tx: Transaction, id: InodeId) -> FsPath | None:
@@ -154,18 +237,28 @@ def prefetch_paths(arguments: tuple[object, ...], hints: PathHints) -> Reading:
     for argument in arguments:
         if type(argument) is not FsPath:
             continue
+        path = argument.without_raw() if argument.is_reserved else argument
         parent_id: int = ROOT_ID
         hint = None
-        for name in argument.components:
+        for name in path.components:
             key = (_INODES, parent_id, name)
             reading.keys.append(key)
             hint = hints.get(key)
             if hint is None:
                 break
             parent_id = hint.id
-        if not argument.components or (hint is not None and hint.is_directory):
+        if hint is None or hint.is_directory:
+            # Of the directory itself, or of the one that something is to be added to.
             reading.totals.append(parent_id)
     return reading
+
+
+def _check_may_write(caller: Caller, path: FsPath) -> None:
+    if path.is_raw and not caller.is_superuser:
+        raise AccessControlException(
+            f"Access denied for user {caller.user}. Superuser privilege is required for"
+            f" operation on {path}"
+        )
 
 
 def _resolve_reserved(tx: Transaction, path: FsPath) -> FsPath:

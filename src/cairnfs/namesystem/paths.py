@@ -17,6 +17,7 @@ import msgspec
 from cairnfs.errors import (
     FileNotFoundException,
     HadoopIllegalArgumentException,
+    IllegalArgumentException,
     InvalidPathException,
     IOException,
     PathComponentTooLongException,
@@ -25,6 +26,7 @@ from cairnfs.namesystem.inodes import InodeId
 
 PATH_LENGTH_MAX = 8000  # characters as Java counts them, in UTF-16
 PATH_DEPTH_MAX = 1000
+TEXT_LENGTH_MAX = 1024
 COMPONENT_BYTES_MAX = 255  # dfs.namenode.fs-limits.max-component-length
 
 DOT_SNAPSHOT = b".snapshot"
@@ -128,6 +130,11 @@ class FsPath(msgspec.Struct, frozen=True, gc=False):
         return _from_components(self.components[2:])
 
     @property
+    def is_inodes(self) -> bool:
+        """Whether this is at or below /.reserved/.inodes."""
+        return self.is_reserved and self.components[1:2] == (DOT_INODES,)
+
+    @property
     def is_by_inode(self) -> bool:
         """Whether this is below /.reserved/.inodes, and so has an `inode_id`."""
         return self.is_reserved and len(self.components) > 2 and self.components[1] == DOT_INODES
@@ -151,13 +158,18 @@ class FsPath(msgspec.Struct, frozen=True, gc=False):
 
     # Rules for paths that are created
 
-    def check_length(self, operation: str) -> None:
-        """The limits of create, mkdirs, rename (destination) and createSnapshot."""
+    @property
+    def is_too_long(self) -> bool:
+        """Whether this is longer or deeper than a path that is created may be."""
         if len(self.text) * 2 > PATH_LENGTH_MAX:  # else short even in UTF-16
             length = len(self.text.encode("utf-16-le")) // 2
         else:
             length = len(self.text)
-        if length > PATH_LENGTH_MAX or len(self.components) > PATH_DEPTH_MAX:
+        return length > PATH_LENGTH_MAX or len(self.components) > PATH_DEPTH_MAX
+
+    def check_length(self, operation: str) -> None:
+        """The limits of create, mkdirs, rename (destination) and createSnapshot."""
+        if self.is_too_long:
             raise IOException(
                 f"{operation}: Pathname too long.  Limit {PATH_LENGTH_MAX}"
                 f" characters, {PATH_DEPTH_MAX} levels."
@@ -202,6 +214,16 @@ def check_component_length(name: bytes, parent: FsPath | str) -> None:
             f"The maximum path component name limit of {name.decode()} in directory"
             f" {parent} is exceeded: limit={COMPONENT_BYTES_MAX} length={len(name)}"
         )
+
+
+def check_text(text: str, what: str, length_max: int = TEXT_LENGTH_MAX) -> None:
+    """Any other text that callers have stored: UTF-8 without NUL, of bounded length."""
+    if not text.isprintable():  # else it can't be wrong
+        shown = text.encode(errors="backslashreplace").decode()
+        if "\0" in text or shown != text:
+            raise IllegalArgumentException(f"Invalid {what}: {shown!r}")
+    if len(text) > length_max:
+        raise IllegalArgumentException(f"A {what} of {len(text)} characters is too long")
 
 
 # Java's Long.parseLong, but for digits outside ASCII.

@@ -17,6 +17,7 @@ import msgspec
 
 from cairnfs.errors import (
     AccessControlException,
+    IllegalArgumentException,
     ParentNotDirectoryException,
     UnresolvedPathException,
 )
@@ -26,6 +27,7 @@ from cairnfs.namesystem.paths import FsPath
 
 SUPERGROUP_DEFAULT = "supergroup"
 STICKY_BIT = 0o1000
+MODE_MASK = 0o1777
 
 
 class Access(enum.IntEnum):
@@ -146,6 +148,13 @@ def has_permission(caller: Caller, inode: Inode, access: int) -> bool:
     else:
         granted = inode.mode
     return granted & access == access
+
+
+def valid_mode(mode: int) -> int:
+    """The bits of a mode that are stored: permissions and the sticky bit."""
+    if mode < 0:
+        raise IllegalArgumentException(f"Invalid permission: {mode}")
+    return mode & MODE_MASK  # clients also send bits that say "has an ACL" or "is encrypted"
 
 
 def format_mode(mode: int) -> str:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from cairnfs.errors import (
+    ClusterStorageCapacityExceededException,
     DSQuotaExceededException,
     NSQuotaExceededException,
     QuotaByStorageTypeExceededException,
 )
-from cairnfs.namesystem.inodes import QUOTA_UNSET, Inode, Kind, Quota
+from cairnfs.namesystem.inodes import QUOTA_UNSET, ROOT_ID, Inode, Kind, Quota
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.store.base import Count
 from cairnfs.transaction.transaction import Counts, Transaction
@@ -22,6 +25,9 @@ from cairnfs.transaction.transaction import Counts, Transaction
 ONE_FILE: Counts = ((int(Count.FILES), 1), (int(Count.INODES), 1))
 ONE_DIRECTORY: Counts = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
 ONE_SYMLINK: Counts = ((int(Count.SYMLINKS), 1), (int(Count.INODES), 1))
+
+SPACE_MAX_BYTES = 2**62
+_LARGE_BYTES = 2**36  # less than that would take millions of calls to overflow a counter
 
 _CHILDREN = int(Count.CHILDREN)
 _ONE_CHILD = ((_CHILDREN, 1),)
@@ -70,6 +76,14 @@ def charged_space(inode: Inode) -> int:
     return length * inode.replication
 
 
+def reported_quota(inode: Inode) -> Quota:
+    """As HDFS tells it: the root's namespace quota is never unset, but the largest number."""
+    quota = inode.quota or Quota()
+    if inode.id == ROOT_ID and quota.inodes == QUOTA_UNSET:
+        return msgspec.structs.replace(quota, inodes=2**63 - 1)
+    return quota
+
+
 def negative(counts: Counts) -> Counts:
     return tuple((count, -change) for count, change in counts)
 
@@ -97,10 +111,9 @@ def remove_entry(
 def charge(
     tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts, *, skip: int = 0
 ) -> None:
-    """Add to every directory of the path, if their quotas allow it."""
-    for depth, directory in enumerate(ancestors):
-        if depth < skip:
-            continue
+    """Add to every directory of the path, if their quotas allow it; the nearest is asked first."""
+    for depth in range(len(ancestors) - 1, skip - 1, -1):
+        directory = ancestors[depth]
         if directory.quota is not None:
             _check_quota(tx, directory, directory.quota, counts, path, depth)
         tx.add(directory.id, counts)
@@ -113,6 +126,33 @@ def refund(tx: Transaction, ancestors: Sequence[Inode], counts: Counts, *, skip:
         tx.add(directory.id, less)
 
 
+def charge_space(
+    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], charged_bytes: int
+) -> None:
+    """Charge space for data; the whole file system is limited to what a counter can hold."""
+    if charged_bytes >= _LARGE_BYTES:
+        root = ancestors[0].id
+        count = int(Count.SPACE_BYTES)
+        used = tx.totals(root).counts[count] + tx.added(root).get(count, 0)
+        if used + charged_bytes > SPACE_MAX_BYTES:
+            raise ClusterStorageCapacityExceededException(
+                f"{path} would need {_binary(charged_bytes)} more, but no file system holds"
+                f" more than {_binary(SPACE_MAX_BYTES)}"
+            )
+        tx.bound(root, count, SPACE_MAX_BYTES)
+    charge(tx, path, ancestors, space(0, charged_bytes))
+
+
+def change_space(
+    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], difference_bytes: int
+) -> None:
+    """The same data takes more space, or less."""
+    if difference_bytes > 0:
+        charge_space(tx, path, ancestors, difference_bytes)
+    elif difference_bytes < 0:
+        refund(tx, ancestors, space(0, -difference_bytes))
+
+
 def _check_quota(
     tx: Transaction, directory: Inode, quota: Quota, counts: Counts, path: FsPath, depth: int
 ) -> None:
@@ -122,10 +162,10 @@ def _check_quota(
 
     def exceeds(count: int, limit: int, own: int) -> int:
         """What it would come to, if that is too much and this call adds to it."""
-        change = changes.get(count, 0)
+        change = changes.get(count, 0) + added.get(count, 0)
         if limit == QUOTA_UNSET or change <= 0:
             return 0
-        total = used[count] + added.get(count, 0) + change
+        total = used[count] + change
         if total + own > limit:
             return total + own
         tx.bound(directory.id, count, limit - own)
@@ -153,10 +193,8 @@ def _check_quota(
 
 
 def _binary(number: int) -> str:
-    """As Hadoop's StringUtils writes sizes: "1.50 KB"."""
-    size = float(number)
-    for unit in ("B", "KB", "MB", "GB", "TB", "PB"):
-        if abs(size) < 1024 or unit == "PB":
-            return f"{number} B" if unit == "B" else f"{size:.2f} {unit}".replace(".00 ", " ")
-        size /= 1024
-    raise AssertionError
+    """As Hadoop's StringUtils writes sizes: "3 MB" if it is just that, else "3.00 MB"."""
+    power = max(0, number.bit_length() - 1) // 10
+    unit = ("B", "KB", "MB", "GB", "TB", "PB", "EB")[power]
+    whole, rest = divmod(number, 1 << 10 * power)
+    return f"{number / (1 << 10 * power):.2f} {unit}" if rest else f"{whole} {unit}"

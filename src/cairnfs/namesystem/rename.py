@@ -26,8 +26,8 @@ from cairnfs.namesystem.lookup import (
     check_ancestor_access,
     inode_key,
     key_of,
-    resolve_link,
     resolve_link_to_create,
+    resolve_link_to_write,
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_sticky
@@ -50,9 +50,10 @@ class RenameOption(enum.IntFlag):
 def rename(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath) -> bool:
     """The old rename: into `dst` if that is a directory; False instead of most errors."""
     dst.check_length("rename")
-    source = resolve_link(tx, caller, src)
+    source = resolve_link_to_write(tx, caller, src)
     destination = resolve_link_to_create(tx, caller, dst)
-    if destination.target is not None and destination.target.is_directory and not source.path.is_root:
+    is_directory = destination.target is not None and destination.target.is_directory
+    if is_directory and not source.path.is_root:
         destination = _inside(tx, destination, source.path.name)
     _check_permissions(tx, caller, source, destination, to_trash=False)
     try:
@@ -76,23 +77,29 @@ def rename2(
 ) -> None:
     """Rename as POSIX does; every failure is an error that says why."""
     dst.check_length("rename")
-    source = resolve_link(tx, caller, src)
+    source = resolve_link_to_write(tx, caller, src)
     destination = resolve_link_to_create(tx, caller, dst)
     to_trash = bool(options & RenameOption.TO_TRASH)
     _check_permissions(tx, caller, source, destination, to_trash=to_trash)
     inode = _check_source(source)
     if destination.path == source.path:
-        raise FileAlreadyExistsException(f"The source {src} and destination {dst} are the same")
+        raise FileAlreadyExistsException(
+            f"The source {source.path} and destination {destination.path} are the same"
+        )
     _check_destination(source, destination, inode)
     if destination.path.is_root:
         raise IOException("rename destination cannot be the root")
     replaced = destination.target
     if replaced is not None:
         _check_overwrite(tx, source, destination, inode, replaced, options)
+        # HDFS forgets the sticky bit here: anybody could remove what others have in /tmp.
+        check_sticky(caller, destination.deepest, replaced, destination.path)
     if len(destination.missing) > 1:
-        raise FileNotFoundException(f"rename destination parent {dst} not found.")
+        raise FileNotFoundException(f"rename destination parent {destination.path} not found.")
     if not destination.deepest.is_directory:
-        raise ParentNotDirectoryException(f"rename destination parent {dst} is a file.")
+        raise ParentNotDirectoryException(
+            f"rename destination parent {destination.path} is a file."
+        )
     if replaced is not None:
         detach(tx, destination.ancestors, replaced)
     _move(tx, source, destination, inode)
@@ -112,8 +119,6 @@ def _check_permissions(
     tx: Transaction, caller: Caller, source: Lookup, destination: Lookup, *, to_trash: bool
 ) -> None:
     check_may_remove(tx, caller, source, with_subtree=to_trash)
-    if destination.target is not None and destination.parent is not None:
-        check_sticky(caller, destination.parent, destination.target, destination.path)
     check_ancestor_access(caller, destination, Access.WRITE)
 
 
@@ -152,9 +157,7 @@ def _check_overwrite(
             f"Source {source.path} and destination {destination.path} must both be directories"
         )
     if not options & RenameOption.OVERWRITE:
-        raise FileAlreadyExistsException(
-            f"rename destination {destination.path} already exists"
-        )
+        raise FileAlreadyExistsException(f"rename destination {destination.path} already exists")
     if replaced.is_directory:
         if tx.totals(replaced.id).counts[Count.CHILDREN]:
             raise IOException(f"rename destination directory is not empty: {destination.path}")

@@ -35,8 +35,11 @@ class FileStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.kind is Kind.DIRECTORY
 
 
-def status_of(tx: Transaction, inode: Inode) -> FileStatus:
-    """Describe an inode; of a directory, with the totals that are kept apart from it."""
+def status_of(tx: Transaction, inode: Inode, name: bytes = b"") -> FileStatus:
+    """Describe an inode; of a directory, with the totals that are kept apart from it.
+
+    Only listings tell names: a client appends the name to the path it asked about.
+    """
     mtime_ms = inode.mtime_ms
     children = 0
     if inode.kind is Kind.DIRECTORY:
@@ -46,7 +49,7 @@ def status_of(tx: Transaction, inode: Inode) -> FileStatus:
             mtime_ms = totals.mtime_ms
     return FileStatus(
         inode.kind,
-        inode.name,
+        name,
         inode.length_bytes,
         inode.mode,
         inode.owner,
@@ -67,7 +70,7 @@ def new_status(inode: Inode) -> FileStatus:
     """Describe an inode that was just made: nothing is below it."""
     return FileStatus(
         inode.kind,
-        inode.name,
+        b"",
         inode.length_bytes,
         inode.mode,
         inode.owner,

@@ -113,7 +113,7 @@ class Bound(NamedTuple):
     """After the batch, this counter of this directory must not exceed `limit`."""
 
     id: int
-    count: int
+    counter: int
     limit: int
 
 
@@ -149,6 +149,12 @@ class Batch:
     drops: list[int] = field(default_factory=list)  # directories whose totals go
     bounds: list[Bound] = field(default_factory=list)
     replies: list[StoredReply] = field(default_factory=list)
+
+
+def new_keys(batch: Batch) -> list[Key]:
+    """Keys that must not be there before the batch: to be put as new, without a delete."""
+    deleted = set(batch.deletes)
+    return [put.key for put in batch.puts if not put.replaces and put.key not in deleted]
 
 
 class Member(NamedTuple):

@@ -14,7 +14,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from typing import Any
 
 import asyncpg
@@ -32,6 +37,7 @@ from cairnfs.store.base import (
     Member,
     Reading,
     Row,
+    new_keys,
 )
 from cairnfs.store.postgres_connections import ConnectionLost, Connections
 from cairnfs.store.postgres_schema import format_database, migrate
@@ -46,6 +52,7 @@ from cairnfs.store.postgres_statements import (
 )
 
 CONNECTIONS_MAX = 8
+CONNECTIONS_FOR_STATEMENTS = 2
 SETTLE_WAITS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.5, 2.0, 3.0)
 
 _LOCK_MODES = {LockMode.READ_COMMITTED: 0, LockMode.SHARED: 1, LockMode.EXCLUSIVE: 2}
@@ -69,12 +76,17 @@ class PostgresStore:
 
     local: LocalReads | None = None
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, transactions_max: int) -> None:
         self._connections = connections
+        self._commits = CommitOrder()
+        # Some connections stay free for single statements, which transactions may wait for.
+        self._transactions = asyncio.Semaphore(transactions_max)
 
     @classmethod
     async def open(cls, dsn: str, *, pool_max: int = CONNECTIONS_MAX) -> PostgresStore:
         """Connect to a formatted database, and migrate it if it is of an older version."""
+        if pool_max <= CONNECTIONS_FOR_STATEMENTS:
+            raise ValueError(f"a store needs more than {CONNECTIONS_FOR_STATEMENTS} connections")
         connections = Connections(dsn, pool_max)
         try:
             await migrate(connections)
@@ -84,7 +96,7 @@ class PostgresStore:
         except BaseException:
             await connections.close()
             raise
-        return cls(connections)
+        return cls(connections, pool_max - CONNECTIONS_FOR_STATEMENTS)
 
     @property
     def place(self) -> str:
@@ -118,30 +130,33 @@ class PostgresStore:
 
     async def _fetch_once(self, statement: str, arguments: tuple[object, ...]) -> list[Any]:
         async with self._connections.borrow() as connection:
-            records: list[Any] = await connection.fetch(statement, *arguments)
+            try:
+                records: list[Any] = await connection.fetch(statement, *arguments)
+            except asyncpg.TransactionRollbackError as error:  # deadlock, serialization
+                raise StoreUnavailableException(f"{self.place} reports: {error}") from error
             return records
 
     # Writing.
 
     async def commit(self, batch: Batch) -> int:
+        async with self._commits.turn(batch):
+            return await self._commit(batch)
+
+    async def _commit(self, batch: Batch) -> int:
         connection = await self._connections.acquire()
         try:
             if batch.size:
                 base = await connection.fetchval(COMMIT, *commit_arguments(batch))
             else:
                 base = await connection.fetchval(CHECK, *check_arguments(batch))
-        except Exception as error:
-            meaning = explain_failure(self._connections, batch, error)
-            if isinstance(meaning, ConnectionLost):
-                self._connections.discard(connection)
-                raise CommitUnknown(str(meaning)) from error
-            self._connections.release(connection)
-            if isinstance(error, asyncpg.UniqueViolationError):
+        except BaseException as error:
+            self._connections.give_back(connection, error)
+            if is_occupied(error):
                 raise Conflict(await self._occupied(batch)) from None
+            meaning = explain_failure(self._connections, batch, error)
+            if meaning is error:
+                raise
             raise meaning from error
-        except BaseException:
-            self._connections.discard(connection)
-            raise
         self._connections.release(connection)
         return int(base)
 
@@ -172,29 +187,46 @@ class PostgresStore:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[PostgresTransaction]:
-        transaction = PostgresTransaction(self._connections)
-        await transaction.begin()
-        try:
-            yield transaction
-        finally:
-            await transaction.end()
+        async with self._transactions:
+            transaction = PostgresTransaction(self._connections, self._commits)
+            await transaction.begin()
+            try:
+                yield transaction
+            finally:
+                await transaction.end()
 
     async def close(self) -> None:
         await self._connections.close()
 
     async def _occupied(self, batch: Batch) -> list[Key]:
         """Which new keys are not new; all of them, if the culprit is gone by now."""
-        new = [put.key for put in batch.puts if not put.replaces]
+        new = new_keys(batch)
         found = await self.read(Reading(keys=new))
         return list(found.rows) or new
+
+
+class CommitOrder:
+    """Lets a member's batches reach the database in the order of their numbers.
+
+    The database refuses a number below one that it has seen (see `cairn_commit`).  A
+    transaction that has the clock goes ahead: whoever is before it waits for the clock.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()  # fair: first come, first served
+
+    def turn(self, batch: Batch, *, has_clock: bool = False) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if batch.member is None or has_clock else self._lock
 
 
 class PostgresTransaction:
     """See `store.base.StoreTransaction`.  A `Conflict` leaves it, and its locks, standing."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, commits: CommitOrder) -> None:
         self._connections = connections
         self._connection: Any = None  # None: over
+        self._commits = commits
+        self._has_clock = False
 
     async def begin(self) -> None:
         for last in (False, True):
@@ -209,6 +241,7 @@ class PostgresTransaction:
 
     async def take_clock(self) -> int:
         ((txid,),) = await self._fetch("SELECT txid FROM clock WHERE one = 1 FOR UPDATE")
+        self._has_clock = True
         return int(txid)
 
     async def lock(self, modes: Mapping[Key, LockMode]) -> dict[Key, Row]:
@@ -229,6 +262,10 @@ class PostgresTransaction:
         return collect(reading, await self._fetch(statement, *arguments))
 
     async def commit(self, batch: Batch) -> int:
+        async with self._commits.turn(batch, has_clock=self._has_clock):
+            return await self._commit(batch)
+
+    async def _commit(self, batch: Batch) -> int:
         await self._run("SAVEPOINT batch")
         try:
             if batch.size:
@@ -237,8 +274,8 @@ class PostgresTransaction:
                 ((base,),) = await self._fetch(CHECK, *check_arguments(batch))
         except asyncpg.PostgresError as error:
             await self._run("ROLLBACK TO SAVEPOINT batch")
-            if isinstance(error, asyncpg.UniqueViolationError):
-                new = [put.key for put in batch.puts if not put.replaces]
+            if is_occupied(error):
+                new = new_keys(batch)
                 found = await self.read(Reading(keys=new))
                 raise Conflict(list(found.rows) or new) from None
             raise explain_failure(self._connections, batch, error) from error
@@ -247,8 +284,9 @@ class PostgresTransaction:
             await connection.execute("COMMIT")
         except BaseException as error:
             self._drop()
-            if isinstance(self._connections.translate(error), ConnectionLost):
-                raise CommitUnknown(str(error)) from error
+            meaning = self._connections.translate(error)
+            if isinstance(meaning, ConnectionLost):
+                raise CommitUnknown(str(meaning)) from error
             raise
         self._connection = None
         self._connections.release(connection)
@@ -303,10 +341,18 @@ class PostgresTransaction:
         self._connection = None
 
 
-def explain_failure(connections: Connections, batch: Batch, error: Exception) -> BaseException:
+def is_occupied(error: BaseException) -> bool:
+    """Whether a key that had to be new was there."""
+    return isinstance(error, asyncpg.UniqueViolationError) and error.table_name == "records"
+
+
+def explain_failure(connections: Connections, batch: Batch, error: BaseException) -> BaseException:
     """What it means that a commit failed."""
+    meaning = connections.translate(error)
+    if isinstance(meaning, ConnectionLost):
+        return CommitUnknown(str(meaning))
     if not isinstance(error, asyncpg.PostgresError):
-        return connections.translate(error)
+        return meaning
     if error.sqlstate == "CF002":
         return Fenced(f"{error}, or this batch was given up")
     if error.sqlstate == "CF001":
@@ -318,7 +364,7 @@ def explain_failure(connections: Connections, batch: Batch, error: Exception) ->
     if error.sqlstate.startswith("40"):
         keys = [*batch.reads, *batch.deletes, *(put.key for put in batch.puts)]
         return Conflict(keys, [touch.id for touch in batch.touches])
-    return connections.translate(error)
+    return meaning
 
 
 __all__ = ["PostgresStore", "PostgresTransaction", "format_database"]

@@ -6,7 +6,8 @@
 --
 -- Sessions forbid sequential scans and hash joins and force generic plans (see
 -- postgres_connections.py): all statements here are short lists of keys against
--- indexes, also while the planner has no statistics yet.
+-- indexes, also while the planner has no statistics yet.  Lists are unnested side by side
+-- in a SELECT list, not in FROM, which would store each of them first (a third slower).
 
 CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL);
 
@@ -69,10 +70,11 @@ CREATE FUNCTION cairn_check_reads(
     read_t integer[], read_a bigint[], read_b bytea[], read_since bigint[])
 RETURNS void LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    changed bigint[];
+    changed integer[];
 BEGIN
     SELECT array_agg(u.n) INTO changed
-        FROM unnest(read_t, read_a, read_b, read_since) WITH ORDINALITY u (t, a, b, since, n)
+        FROM (SELECT unnest(read_t), unnest(read_a), unnest(read_b), unnest(read_since),
+                     generate_series(1, cardinality(read_t))) u (t, a, b, since, n)
         LEFT JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b
         WHERE coalesce(r.since, 0) <> u.since;
     IF changed IS NOT NULL THEN
@@ -166,7 +168,7 @@ BEGIN
 
     IF member_id IS NOT NULL THEN
         -- A batch that `settle` has given up is refused too: its number is taken.
-        UPDATE members SET batch = member_batch, base = base_
+        UPDATE members SET batch = member_batch, base = base_, heartbeat = clock_timestamp()
             WHERE id = member_id AND epoch = member_epoch AND batch < member_batch;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'member % was replaced', member_id USING ERRCODE = 'CF002';
@@ -180,25 +182,29 @@ BEGIN
     IF keep_t IS NOT NULL THEN
         INSERT INTO past (t, a, b, until, since, id, data)
             SELECT r.t, r.a, r.b, base_ + u.o, r.since, r.id, r.data
-            FROM unnest(keep_t, keep_a, keep_b, keep_order) u (t, a, b, o)
+            FROM (SELECT unnest(keep_t), unnest(keep_a), unnest(keep_b), unnest(keep_order))
+                u (t, a, b, o)
             JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b;
     END IF;
 
     IF delete_t IS NOT NULL THEN
-        DELETE FROM records r USING unnest(delete_t, delete_a, delete_b) u (t, a, b)
+        DELETE FROM records r
+            USING (SELECT unnest(delete_t), unnest(delete_a), unnest(delete_b)) u (t, a, b)
             WHERE r.t = u.t AND r.a = u.a AND r.b = u.b;
     END IF;
 
     IF new_t IS NOT NULL THEN
         INSERT INTO records (t, a, b, id, since, data)
             SELECT u.t, u.a, u.b, u.id, base_ + u.o, u.data
-            FROM unnest(new_t, new_a, new_b, new_id, new_order, new_data)
+            FROM (SELECT unnest(new_t), unnest(new_a), unnest(new_b),
+                         unnest(new_id), unnest(new_order), unnest(new_data))
                 u (t, a, b, id, o, data);
     END IF;
 
     IF set_t IS NOT NULL THEN
         UPDATE records r SET id = u.id, since = base_ + u.o, data = u.data
-            FROM unnest(set_t, set_a, set_b, set_id, set_order, set_data)
+            FROM (SELECT unnest(set_t), unnest(set_a), unnest(set_b),
+                         unnest(set_id), unnest(set_order), unnest(set_data))
                 u (t, a, b, id, o, data)
             WHERE r.t = u.t AND r.a = u.a AND r.b = u.b;
         GET DIAGNOSTICS affected = ROW_COUNT;
@@ -217,7 +223,8 @@ BEGIN
             id, shard, mtime_ms, touched, children, files, directories, symlinks,
             length_bytes, space_bytes, ssd_bytes, disk_bytes, archive_bytes,
             provided_bytes, nvdimm_bytes, inodes)
-        SELECT u.id, shard_, u.mtime_ms, CASE WHEN u.o > 0 THEN base_ + u.o ELSE 0 END,
+        SELECT u.id, shard_, CASE WHEN u.o > 0 THEN u.mtime_ms ELSE 0 END,
+            CASE WHEN u.o > 0 THEN base_ + u.o ELSE 0 END,
             touch_counts[u.n], touch_counts[u.n + 1], touch_counts[u.n + 2],
             touch_counts[u.n + 3], touch_counts[u.n + 4], touch_counts[u.n + 5],
             touch_counts[u.n + 6], touch_counts[u.n + 7], touch_counts[u.n + 8],
@@ -309,7 +316,8 @@ DECLARE
 BEGIN
     SELECT * INTO found_ FROM members WHERE id = member_id FOR UPDATE;
     IF NOT FOUND OR found_.epoch <> member_epoch OR found_.batch > member_batch THEN
-        RAISE EXCEPTION 'member % was replaced', member_id USING ERRCODE = 'CF002';
+        RAISE EXCEPTION 'member % was replaced or has gone on', member_id
+            USING ERRCODE = 'CF002';
     END IF;
     IF found_.batch = member_batch THEN
         RETURN found_.base;
@@ -320,10 +328,11 @@ END $$;
 
 
 -- Become a member: under the lowest id that is free, in a new epoch, which fences
--- whoever had that id before.  Call it with the advisory lock for joins held.
+-- whoever had that id before.  The advisory lock is for those who join at once.
 CREATE FUNCTION cairn_join(address_ text, expiry_ interval)
 RETURNS TABLE (id_ integer, epoch_ bigint) LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
+    PERFORM pg_advisory_xact_lock(109266183908098);
     FOR id_ IN SELECT m.id FROM members m
         WHERE m.heartbeat + m.expiry < clock_timestamp() ORDER BY m.id
     LOOP

@@ -116,6 +116,19 @@ class Connections:
             connection.terminate()
         self._admit()
 
+    def give_back(self, connection: Any, error: BaseException) -> None:
+        """Release a connection on which a statement failed, or drop it if that is wiser."""
+        lost = isinstance(self.translate(error), ConnectionLost)
+        if lost or isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+            # The others are most likely no better; new ones may find a healthy server.
+            idle, self._idle = self._idle, []
+            for each in (connection, *idle):
+                self.discard(each)
+        elif isinstance(error, Exception):
+            self.release(connection)
+        else:
+            self.discard(connection)  # cancelled in the middle of something
+
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Any]:
         """A connection; dropped if its user was cancelled, or it was lost."""
@@ -123,21 +136,18 @@ class Connections:
         try:
             yield connection
         except BaseException as error:
-            translated = self.translate(error)
-            if isinstance(translated, ConnectionLost) or not isinstance(error, Exception):
-                self.discard(connection)
-            else:
-                self.release(connection)
-            if translated is error:
+            self.give_back(connection, error)
+            meaning = self.translate(error)
+            if meaning is error:
                 raise
-            raise translated from error
+            raise meaning from error
         else:
             self.release(connection)
 
     def translate(self, error: BaseException) -> BaseException:
         """What a failure of a statement means; conflicts and bugs stay as they are."""
-        if isinstance(error, asyncpg.PostgresError):
-            state = str(error.sqlstate)
+        state = getattr(error, "sqlstate", None)
+        if isinstance(state, str):
             if state in _SHUTTING_DOWN or state.startswith("08"):
                 return ConnectionLost(f"the connection to {self.place} broke: {error}")
             if state.startswith(("CF", "40", "23", "42P01")):
@@ -147,7 +157,9 @@ class Connections:
             )
         if isinstance(error, ValueError):
             return error  # asyncpg's DataError: an argument that is a bug of ours
-        if isinstance(error, asyncpg.InterfaceError | OSError | EOFError):
+        # InternalClientError: the server ended an idle session, and asyncpg lost its step.
+        broken = asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, EOFError
+        if isinstance(error, broken):
             return ConnectionLost(f"the connection to {self.place} broke: {error}")
         return error
 
@@ -187,7 +199,10 @@ async def connect(dsn: str, place: str) -> Any:
     """One connection, with our session settings."""
     try:
         connection = await asyncpg.connect(
-            dsn, timeout=CONNECT_TIMEOUT_S, server_settings=SESSION_SETTINGS
+            dsn,
+            timeout=CONNECT_TIMEOUT_S,
+            server_settings=SESSION_SETTINGS,
+            max_cached_statement_lifetime=0,  # never prepare the same again
         )
     except asyncpg.PostgresError as error:
         reason = _EXPLANATIONS.get(error.sqlstate or "", f"refuses a connection: {error}")

@@ -18,8 +18,7 @@ from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store.postgres_connections import ConnectionLost, Connections
 from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
 
-MIGRATION_LOCK = 0x6361_6972_6E01
-JOIN_LOCK = 0x6361_6972_6E02
+MIGRATION_LOCK = 109266183908097  # postgres.sql uses the next one
 
 MIGRATIONS: dict[int, str] = {}
 """`version -> script` that brings a database of that version to the next one."""

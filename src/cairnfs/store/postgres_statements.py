@@ -36,20 +36,22 @@ CHECK = _call("cairn_check", CHECK_ARGUMENTS)
 
 _KEYS, _IDS, _SCANS, _TOTALS = range(4)
 
+_WIDTHS = {_KEYS: 3, _IDS: 2, _SCANS: 4, _TOTALS: 1}  # arguments of each part
 _PARTS = {
     _KEYS: (
         "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
-        " FROM unnest({}::integer[], {}::bigint[], {}::bytea[]) WITH ORDINALITY u (t, a, b, n)"
+        " FROM (SELECT unnest({0}::integer[]), unnest({1}::bigint[]), unnest({2}::bytea[]),"
+        " generate_series(1, cardinality({0}))) u (t, a, b, n)"
         " JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
     ),
     _IDS: (
         "SELECT {part}, u.n, r.a, r.b, r.since, r.data, NULL::bigint[]"
-        " FROM unnest({}::integer[], {}::bigint[]) WITH ORDINALITY u (t, id, n)"
+        " FROM unnest({0}::integer[], {1}::bigint[]) WITH ORDINALITY u (t, id, n)"
         " JOIN records r ON r.id = u.id AND r.t = u.t AND r.id IS NOT NULL"
     ),
     _SCANS: (
         "SELECT {part}, u.n, u.a, r.b, r.since, r.data, NULL::bigint[]"
-        " FROM unnest({}::integer[], {}::bigint[], {}::bytea[], {}::bigint[])"
+        " FROM unnest({0}::integer[], {1}::bigint[], {2}::bytea[], {3}::bigint[])"
         " WITH ORDINALITY u (t, a, after, most, n)"
         " CROSS JOIN LATERAL (SELECT b, since, data FROM records"
         " WHERE t = u.t AND a = u.a AND b > u.after ORDER BY t, a, b LIMIT u.most) r"
@@ -57,13 +59,13 @@ _PARTS = {
     _TOTALS: (
         "SELECT {part}, u.n, s.mtime_ms, NULL::bytea, s.touched, NULL::bytea,"
         f" ARRAY[{', '.join(f's.{count.name.lower()}' for count in Count)}]"
-        " FROM unnest({}::bigint[]) WITH ORDINALITY u (id, n) JOIN totals s ON s.id = u.id"
+        " FROM unnest({0}::bigint[]) WITH ORDINALITY u (id, n) JOIN totals s ON s.id = u.id"
     ),
 }
 
 _READ_KEYS = (
-    "SELECT u.n, r.since, r.data"
-    " FROM unnest($1::integer[], $2::bigint[], $3::bytea[]) WITH ORDINALITY u (t, a, b, n)"
+    "SELECT u.n, r.since, r.data FROM (SELECT unnest($1::integer[]), unnest($2::bigint[]),"
+    " unnest($3::bytea[]), generate_series(1, cardinality($1::integer[]))) u (t, a, b, n)"
     " JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
 )
 
@@ -72,8 +74,8 @@ def read_statement(reading: Reading) -> tuple[str, list[Any]]:
     """The statement for a reading that is not empty, and its arguments."""
     arguments: list[Any] = []
     parts = []
-    wanted: Sequence[tuple[Any, ...]]
-    for part, wanted in enumerate((reading.keys, reading.ids, reading.scans)):
+    lists: list[Sequence[tuple[Any, ...]]] = [reading.keys, reading.ids, reading.scans]
+    for part, wanted in enumerate(lists):
         if wanted:
             parts.append(part)
             arguments += zip(*wanted, strict=True)
@@ -88,11 +90,9 @@ def _union(parts: tuple[int, ...]) -> str:
     selects = []
     used = 0
     for part in parts:
-        text = _PARTS[part]
-        count = text.count("{}")
-        places = [f"${used + n}" for n in range(1, count + 1)]
-        selects.append(text.format(*places, part=part))
-        used += count
+        places = [f"${used + n}" for n in range(1, _WIDTHS[part] + 1)]
+        selects.append(_PARTS[part].format(*places, part=part))
+        used += len(places)
     return " UNION ALL ".join(selects)
 
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -23,12 +24,14 @@ from cairnfs.store.base import (
     Count,
     Found,
     Key,
+    LocalReads,
     LockMode,
     Member,
     Reading,
     Row,
     Scan,
     Totals,
+    new_keys,
 )
 from cairnfs.store.locks import LockTable
 from cairnfs.store.schema import COUNTERS, REPLY_RETENTION_MS, SCHEMA_VERSION
@@ -108,37 +111,42 @@ def format_file(path: Path, meta: Mapping[str, str]) -> None:
 
 
 class SqliteStore:
-    """See `store.base.Store`."""
+    """See `store.base.Store`.
 
-    def __init__(self, path: Path) -> None:
+    With `shared`, several runners of this process use the one object: then
+    none of them may take what it has read for true until it commits.
+    """
+
+    def __init__(self, path: Path, *, shared: bool = False) -> None:
         self._path = path
         self._connection: apsw.Connection | None = None
         self._locks = LockTable()
         self._committed_batch: dict[tuple[int, int, int], int] = {}
         self._open()
-        self.local: SqliteStore | None = self
+        self.local: LocalReads | None = None if shared else self
 
     async def meta(self) -> dict[str, str]:
         """What was written down at formatting time, and the schema's version."""
-        return dict(self._db().execute("SELECT name, value FROM meta").fetchall())
+        found: Any = self._db().execute("SELECT name, value FROM meta")
+        return dict(found)
 
     # Reading.
 
     def row(self, key: Key) -> Row | None:
-        found = self._db().execute(_SELECT_ROW, key).fetchone()
+        found: Any = self._db().execute(_SELECT_ROW, key).fetchone()
         return Row(key, found[0], found[1]) if found else None
 
     def rows_of_id(self, table: int, id: int) -> list[Row]:
-        found = self._db().execute(_SELECT_ID, (id, table)).fetchall()
+        found: Any = self._db().execute(_SELECT_ID, (id, table)).fetchall()
         return [Row((t, a, b), since, data) for t, a, b, since, data in found]
 
     def scan(self, scan: Scan) -> list[Row]:
         t, a = scan.table, scan.a
-        found = self._db().execute(_SELECT_SCAN, (t, a, scan.after, scan.limit)).fetchall()
+        found: Any = self._db().execute(_SELECT_SCAN, (t, a, scan.after, scan.limit)).fetchall()
         return [Row((t, a, b), since, data) for b, since, data in found]
 
     def totals(self, id: int) -> Totals:
-        found = self._db().execute(_SELECT_TOTALS, (id,)).fetchone()
+        found: Any = self._db().execute(_SELECT_TOTALS, (id,)).fetchone()
         return Totals(found[2:], found[0], found[1]) if found else NO_TOTALS
 
     async def read(self, reading: Reading) -> Found:
@@ -160,11 +168,15 @@ class SqliteStore:
     # Writing.
 
     async def commit(self, batch: Batch) -> int:
-        return self.commit_now(batch)
+        await self._locks.acquire("clock", exclusive=True)
+        try:
+            return self.commit_now(batch)
+        finally:
+            self._locks.release("clock", exclusive=True)
 
     def commit_now(self, batch: Batch) -> int:
         """`commit` without a loop: here it never waits for anybody else."""
-        db = self._db()
+        db = self._db_for_writing()
         try:
             db.execute("BEGIN IMMEDIATE")
             try:
@@ -186,19 +198,19 @@ class SqliteStore:
         return self._committed_batch.get(member)
 
     async def reserve(self, counter: str, count: int) -> int:
-        db = self._db()
+        db = self._db_for_writing()
         try:
             with db:
-                (first,) = db.execute(
+                first: Any = db.execute(
                     "UPDATE counters SET next = next + ? WHERE name = ? RETURNING next - ?",
                     (count, counter, count),
-                ).fetchone()
+                ).get
         except apsw.Error as error:
             raise self._unavailable(error) from error
         return int(first)
 
     async def drop_expired_replies(self, now_ms: int, limit: int) -> int:
-        db = self._db()
+        db = self._db_for_writing()
         try:
             db.execute(
                 "DELETE FROM replies WHERE (client_id, last_call, txid) IN (SELECT client_id,"
@@ -226,14 +238,16 @@ class SqliteStore:
 
     def _apply(self, db: apsw.Connection, batch: Batch) -> int:
         self._validate(db, batch)
-        (base,) = db.execute(
+        base: Any = db.execute(
             "UPDATE clock SET txid = txid + ? RETURNING txid - ?", (batch.size, batch.size)
-        ).fetchone()
+        ).get
         if batch.keeps:
             db.executemany(_KEEP, [(base + order, *key) for key, order in batch.keeps])
         if batch.deletes:
             db.executemany(_DELETE, batch.deletes)
-        new = [(*key, id, base + order, data) for key, id, order, data, old in batch.puts if not old]
+        new = [
+            (*key, id, base + order, data) for key, id, order, data, old in batch.puts if not old
+        ]
         if new:
             db.executemany(_INSERT, new)
         if len(new) < len(batch.puts):
@@ -246,7 +260,7 @@ class SqliteStore:
                 raise Conflict(keys=self._missing(batch))
         if batch.touches:
             touches = [
-                (id, mtime_ms, order and base + order, *counts)
+                (id, mtime_ms if order else 0, order and base + order, *counts)
                 for id, counts, mtime_ms, order in batch.touches
             ]
             db.executemany(_TOUCH, touches)
@@ -279,7 +293,7 @@ class SqliteStore:
             if db.execute("SELECT 1 FROM records WHERE t = ? AND a = ? LIMIT 1", prefix).fetchone()
         ]
         exceeded = [
-            bound.id for bound in batch.bounds if self.totals(bound.id).counts[bound.count] > bound.limit
+            id for id, count, limit in batch.bounds if self.totals(id).counts[count] > limit
         ]
         if occupied or exceeded:
             raise Conflict(directories=[a for _, a in occupied] + exceeded)
@@ -288,7 +302,7 @@ class SqliteStore:
         return [put.key for put in batch.puts if put.replaces and not self.row(put.key)]
 
     def _occupied(self, batch: Batch) -> list[Key]:
-        return [put.key for put in batch.puts if not put.replaces and self.row(put.key)]
+        return [key for key in new_keys(batch) if self.row(key)]
 
     def _open(self) -> None:
         if not self._path.exists():
@@ -305,18 +319,27 @@ class SqliteStore:
         self._file = _identity(self._path)
 
     def _db(self) -> apsw.Connection:
-        """The connection, after a look whether the file is still the one we opened."""
+        """The connection; a new one if the last was given up."""
         if self._connection is None:
             self._open()
-        elif _identity(self._path) != self._file:
+            assert self._connection is not None
+        return self._connection
+
+    def _db_for_writing(self) -> apsw.Connection:
+        """The connection, after a look whether the file is still the one we opened.
+
+        A file that was moved away would go on to take commits that nobody finds again.
+        """
+        if self._connection is not None and _identity(self._path) != self._file:
             self._connection.close()
             self._connection = None
-            self._open()
-        assert self._connection is not None
-        return self._connection
+        return self._db()
 
     def _unavailable(self, error: apsw.Error) -> StoreUnavailableException:
         return StoreUnavailableException(f"{_explain(error, self._path)}; nothing was changed")
+
+
+_CLOCK = ("clock", True)
 
 
 class _SqliteTransaction:
@@ -328,9 +351,10 @@ class _SqliteTransaction:
         self._held: list[tuple[object, bool]] = []
 
     async def take_clock(self) -> int:
-        await self._locks.acquire("clock", exclusive=True)
-        self._held.append(("clock", True))
-        (txid,) = self._store._db().execute("SELECT txid FROM clock").fetchone()
+        if _CLOCK not in self._held:
+            await self._locks.acquire("clock", exclusive=True)
+            self._held.append(_CLOCK)
+        txid: Any = self._store._db().execute("SELECT txid FROM clock").get
         return int(txid)
 
     async def lock(self, modes: Mapping[Key, LockMode]) -> dict[Key, Row]:
@@ -346,8 +370,7 @@ class _SqliteTransaction:
         return await self._store.read(reading)
 
     async def commit(self, batch: Batch) -> int:
-        if ("clock", True) not in self._held:
-            await self.take_clock()
+        await self.take_clock()
         return self._store.commit_now(batch)
 
     def release(self) -> None:
@@ -361,7 +384,7 @@ def _connect(path: Path, *, create: bool) -> apsw.Connection:
     try:
         connection = apsw.Connection(str(path), flags=flags)
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("PRAGMA page_size = 4096")
+        connection.execute("PRAGMA page_size = 2048")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -65536")

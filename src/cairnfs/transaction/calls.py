@@ -73,8 +73,11 @@ class Call:
     conflicts: int = 0
     wanted: Reading | None = None
     waiters: list[Done] = field(default_factory=list)
+    is_answered: bool = False
 
     def finish(self, result: Any, error: BaseException | None) -> None:
+        assert not self.is_answered, f"{self.operation.name} is answered twice"
+        self.is_answered = True
         self.done(result, error)
         for waiter in self.waiters:
             waiter(result, error)

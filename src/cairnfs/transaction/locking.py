@@ -48,7 +48,7 @@ from cairnfs.transaction.runner import (
     RunnerStatistics,
     join_readings,
 )
-from cairnfs.transaction.snapshots import LoadedRows, Speculation
+from cairnfs.transaction.views import LoadedRows, Speculation
 from cairnfs.transaction.transaction import Missing, OutOfNumbers, Transaction
 
 HINTS_MAX = 400_000
@@ -149,6 +149,7 @@ class LockingRunner:
         Speculation(LoadedRows(Reading(), Found())).accept(run.transaction)
         group = Group()
         group.append(run)
+        await store_transaction.take_clock()  # so that batches are numbered as they commit
         member = self._membership.next_batch()
         batch = build_batch(group, self._clock.now_ms(), self._membership.shard, member)
         try:
@@ -219,12 +220,17 @@ class PessimisticRunner(LockingRunner):
             self._hints.note(reading, Found(rows=found))
             rows = LoadedRows(reading, Found(rows=found))
             locked_below = {rows.entry(key).record.id for key in found if key[0] == Table.INODES}
+            unlocked = Reading()
 
             async def load(more: Reading) -> LoadedRows:
+                """Read what has no lock, all of it anew, so that it is of one moment."""
+                nonlocal unlocked
                 for key in more.keys:
                     if key[0] == Table.INODES and key[1] not in locked_below:
                         raise _PathChanged
-                rows.extend(more, await transaction.read(more))
+                unlocked = join_readings([unlocked, more])
+                rows = LoadedRows(reading, Found(rows=found))
+                rows.extend(unlocked, await transaction.read(unlocked))
                 self.statistics.reads += 1
                 return rows
 

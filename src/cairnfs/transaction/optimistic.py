@@ -15,6 +15,7 @@ conflicts a call runs alone, with the store's clock in hand, and succeeds.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -45,8 +46,10 @@ from cairnfs.transaction.runner import (
     RunnerStatistics,
     join_readings,
 )
-from cairnfs.transaction.snapshots import CachedRows, LoadedRows, Speculation
+from cairnfs.transaction.views import CachedRows, LoadedRows, Speculation
 from cairnfs.transaction.transaction import Missing, MustRunAlone, OutOfNumbers, Transaction
+
+log = logging.getLogger(__name__)
 
 TURN_MAX = 1024  # calls taken up before the next commit
 CACHE_ENTRIES_MAX = 400_000
@@ -109,7 +112,10 @@ class OptimisticRunner:
                 calls = self._arrived[:TURN_MAX]
                 del self._arrived[:TURN_MAX]
                 await self._turn(calls, None)
-                self._start_commit()
+                if self._cache is None:
+                    self._start_commit()
+                elif self._group.runs:
+                    await self._commit(self._store.commit)  # a local store never makes us wait
                 await asyncio.sleep(0)
             elif self._closing and not self._is_busy():
                 return
@@ -123,9 +129,8 @@ class OptimisticRunner:
                 await self._load(calls, transaction)
                 while self._short_of:
                     await self._numbers.reserve(self._short_of.pop())
-            except StoreUnavailableException as error:
-                for call in calls:
-                    self._answer(call, None, error)
+            except Exception as error:
+                self._answer_all(calls, error)
                 return
             alone = transaction is not None
             calls = [call for call in calls if not self._execute(call, alone=alone)]
@@ -139,10 +144,9 @@ class OptimisticRunner:
                 await transaction.take_clock()
                 await self._turn(calls, transaction)
                 await self._commit(transaction.commit)
-        except StoreUnavailableException as error:
-            self._give_up(error)
-            for call in calls:
-                self._answer(call, None, error)
+        except Exception as error:
+            self._give_up(error, self._group)
+            self._answer_all((call for call in calls if not call.is_answered), error)
 
     async def _load(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
         if self._cache is not None:
@@ -191,6 +195,7 @@ class OptimisticRunner:
     # Commits.
 
     def _start_commit(self) -> None:
+        """Commit while the next calls are run already, unless that is going on."""
         if self._group.runs and self._committing is None:
             self._committing = asyncio.get_running_loop().create_task(self._commit_groups())
 
@@ -223,7 +228,7 @@ class OptimisticRunner:
         except Fenced:
             message = "this NameNode was taken for dead and is joining again; ask another one"
             self._give_up(StandbyException(message), group)
-        except StoreUnavailableException as error:
+        except Exception as error:  # the store's, or our own: nobody may wait for ever
             self._give_up(error, group)
         finally:
             self._view.groups = [self._group]
@@ -241,7 +246,7 @@ class OptimisticRunner:
                 raise StoreUnavailableException("the outcome of a commit is unknown") from unknown
             settled = await self._store.settle(member)
             if settled is None:
-                return await self._commit_once(group, commit)
+                raise Conflict(list(batch.reads)) from unknown  # as if it had never been sent
             base = settled
         self.statistics.commits += 1
         self.statistics.committed += len(group.runs)
@@ -291,9 +296,11 @@ class OptimisticRunner:
 
         asyncio.get_running_loop().call_later(wait_s, come_back)
 
-    def _give_up(self, error: HdfsError, group: Group | None = None) -> None:
+    def _give_up(self, error: Exception, group: Group) -> None:
         """The store failed: forget everything that is not committed, and say so."""
-        runs = (group.runs if group else []) + self._group.runs
+        if not isinstance(error, HdfsError):
+            log.error("a commit failed", exc_info=error)
+        runs = group.runs if group is self._group else group.runs + self._group.runs
         for run in reversed(runs):
             self._view.withdraw(run.transaction)
         if self._cache is not None:

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Iterable
 from typing import Protocol
 
-from cairnfs.store.base import NO_TOTALS, Found, Key, LocalReads, Reading, Row, Scan, Totals
+from cairnfs.store.base import ABSENT, NO_TOTALS, Found, Key, LocalReads, Reading, Row, Scan, Totals
 from cairnfs.transaction.group import Addition, Group
 from cairnfs.transaction.records import decode, id_of
 from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, Transaction
@@ -172,8 +172,6 @@ class Speculation:
         self.committed = committed
         self.groups: list[Group] = []
         self._pending: dict[Key, Entry] = {}
-        self._pending_below: dict[tuple[int, int], dict[bytes, Entry]] = {}
-        self._pending_ids: dict[tuple[int, int], tuple[Key | None, Entry]] = {}
 
     # Reading.
 
@@ -181,110 +179,76 @@ class Speculation:
         return self._pending.get(key) or self.committed.entry(key)
 
     def key_of_id(self, table: int, id: int) -> Key | None:
-        pending = self._pending_ids.get((table, id))
-        return pending[0] if pending else self.committed.key_of_id(table, id)
+        # Few rows are pending and few calls ask: a search beats an index.
+        for key, entry in self._pending.items():
+            if key[0] == table and entry.record is not None and id_of(table, entry.record) == id:
+                return key
+        committed = self.committed.key_of_id(table, id)
+        if committed is None or committed not in self._pending:
+            return committed
+        return None  # it was removed, or another one took its place
 
     def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
-        pending = self._pending_below.get((scan.table, scan.a))
+        prefix = (scan.table, scan.a)
+        pending = {key: entry for key, entry in self._pending.items() if key[:2] == prefix}
         if not pending:
             return self.committed.scan(scan)
         # As many committed rows may be hidden as there are pending ones.
         wider = scan._replace(limit=scan.limit + len(pending))
         merged = dict(self.committed.scan(wider))
-        reached = max((key[2] for key in merged), default=b"") if len(merged) == wider.limit else None
-        for b, entry in pending.items():
-            if b > scan.after and (reached is None or b <= reached):
-                merged[scan.table, scan.a, b] = entry
+        reached = max(merged)[2] if len(merged) == wider.limit else None
+        for key, entry in pending.items():
+            if key[2] > scan.after and (reached is None or key[2] <= reached):
+                merged[key] = entry
         rows = [(key, merged[key]) for key in sorted(merged)]
         return [row for row in rows if row[1].record is not None][: scan.limit]
 
     def totals(self, id: int) -> tuple[Totals, bool]:
         totals = self.committed.totals(id)
-        additions = [group.totals[id] for group in self.groups if id in group.totals]
-        if not additions:
-            return totals, False
-        counts = list(totals.counts)
-        mtime_ms = totals.mtime_ms
-        touched = totals.touched
-        for addition in additions:
-            for position, count in enumerate(addition.counts):
-                counts[position] += count
-            if addition.writer is not None:
-                mtime_ms, touched = addition.mtime_ms, max(touched, 1)
-        return Totals(tuple(counts), mtime_ms, touched), True
-
-    @property
-    def has_uncommitted(self) -> bool:
-        return bool(self._pending)
+        uncommitted = False
+        for group in self.groups:
+            addition = group.totals.get(id)
+            if addition is not None:
+                counts = tuple(map(operator.add, totals.counts, addition.counts))
+                if addition.writer is None:
+                    totals = totals._replace(counts=counts)
+                else:
+                    totals = Totals(counts, addition.mtime_ms, max(totals.touched, 1))
+                uncommitted = True
+        return totals, uncommitted
 
     # Changing.
 
     def accept(self, transaction: Transaction) -> None:
         """Lay the changes of a finished run over what there is."""
-        written = transaction.written
-        removed = [key for key, record in transaction.writes.items() if record is None]
-        kept = [key for key, record in transaction.writes.items() if record is not None]
-        for key in removed + kept:
-            before = self._pending.get(key) or transaction.reads.get(key, NO_ENTRY)
-            entry = Entry(transaction.writes[key], 0, transaction, before)
-            written[key] = entry
-            self._pending[key] = entry
-            self._pending_below.setdefault(key[:2], {})[key[2]] = entry
-            self._index(key, entry)
+        pending, reads, written = self._pending, transaction.reads, transaction.written
+        for key, record in transaction.writes.items():
+            before = pending.get(key) or reads.get(key, NO_ENTRY)
+            pending[key] = written[key] = Entry(record, 0, transaction, before)
 
     def retire(self, transaction: Transaction, txid: int) -> list[tuple[Key, Entry]]:
-        """The transaction is committed: its entries are ordinary ones now."""
-        retired = []
+        """The transaction is committed; returns its entries that are still the newest."""
+        pending = self._pending
+        newest = []
         for key, entry in transaction.written.items():
-            entry.since = txid if entry.record is not None else 0
+            entry.since = txid if entry.record is not None else ABSENT
             entry.writer = None
             entry.before = None
-            if self._pending.get(key) is entry:
-                self._remove(key, entry)
-                retired.append((key, entry))
-        return retired
+            if pending.get(key) is entry:
+                del pending[key]
+                newest.append((key, entry))
+        return newest
 
     def withdraw(self, transaction: Transaction) -> None:
         """Take changes back.  Later ones that build on them must be gone already."""
-        for key, entry in reversed(transaction.written.items()):
+        for key, entry in transaction.written.items():
             assert self._pending.get(key) is entry, "changes are withdrawn in reverse order"
             before = entry.before
             if before is not None and before.writer is not None:
                 self._pending[key] = before
-                self._pending_below[key[:2]][key[2]] = before
-                self._unindex(key, entry)
-                self._index(key, before)
             else:
-                self._remove(key, entry)
+                del self._pending[key]
         transaction.written = {}
-
-    def _remove(self, key: Key, entry: Entry) -> None:
-        del self._pending[key]
-        below = self._pending_below[key[:2]]
-        del below[key[2]]
-        if not below:
-            del self._pending_below[key[:2]]
-        self._unindex(key, entry)
-
-    def _index(self, key: Key, entry: Entry) -> None:
-        if entry.record is not None:
-            id = id_of(key[0], entry.record)
-            if id is not None:
-                self._pending_ids[key[0], id] = (key, entry)
-        elif entry.before is not None and entry.before.record is not None:
-            id = id_of(key[0], entry.before.record)
-            if id is not None:
-                self._pending_ids[key[0], id] = (None, entry)
-
-    def _unindex(self, key: Key, entry: Entry) -> None:
-        record = entry.record if entry.record is not None else entry.before and entry.before.record
-        if record is None:
-            return
-        id = id_of(key[0], record)
-        if id is not None:
-            pending = self._pending_ids.get((key[0], id))
-            if pending is not None and pending[1] is entry:
-                del self._pending_ids[key[0], id]
 
 
 def _entry(row: Row) -> Entry:

@@ -1,0 +1,255 @@
+"""The blocks of a file: allocating, giving back, finishing and finding them.
+
+Invariant: the rows of a file's blocks are numbered from 0 to `block_count`,
+and only the last may be under construction, which `has_open_block` says; its
+length is not in `length_bytes` yet.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from cairnfs.blocks.records import Block, BlockId, BlockState, GenerationStamp, block_key
+from cairnfs.errors import IllegalArgumentException, IOException
+from cairnfs.namesystem import leases
+from cairnfs.namesystem.attributes import access_time_is_stale
+from cairnfs.namesystem.inodes import Inode, InodeId
+from cairnfs.namesystem.lookup import Lookup, file_at, key_of, resolve
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import (
+    Access,
+    Caller,
+    check_access,
+    check_not_symlink,
+    check_traverse,
+)
+from cairnfs.namesystem.quotas import charge_space, refund, space
+from cairnfs.store.schema import Table
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.transaction import Transaction
+
+BLOCKS_MAX = 10_000  # dfs.namenode.fs-limits.max-blocks-per-file
+
+
+class LocatedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A block, and where in the file it begins."""
+
+    block: Block
+    offset_bytes: int
+
+
+class LocatedBlocks(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The blocks of a range of a file, and what a reader has to know of the whole."""
+
+    inode_id: InodeId
+    length_bytes: int  # without a block that is being written
+    under_construction: bool
+    blocks: list[LocatedBlock]
+    last: LocatedBlock | None
+    last_is_complete: bool
+    access_time_is_stale: bool
+
+
+@operation()
+def add_block(
+    tx: Transaction,
+    caller: Caller,
+    path: FsPath,
+    holder: str,
+    previous: Block | None,
+    file_id: InodeId,
+) -> LocatedBlock:
+    """Allocate the next block of an open file; `previous`, if any, is finished now.
+
+    A client that lost the answer asks again with the same `previous`: it is
+    given the block that it has not begun to write.
+    """
+    lookup = leases.resolve_by_id(tx, caller, path, file_id)
+    file = leases.check_lease(tx, lookup, file_id, holder)
+    last = last_block(tx, file)
+    if not is_same_block(previous, last):
+        appends_after_full_block = (
+            previous is None
+            and last is not None
+            and last.state is BlockState.COMPLETE
+            and last.length_bytes >= file.block_size_bytes
+        )
+        if not appends_after_full_block:
+            return _retried_block(tx, lookup, file, previous, last)
+    if file.block_count >= BLOCKS_MAX:
+        raise IOException(
+            "File has reached the limit on maximum number of blocks"
+            f" (dfs.namenode.fs-limits.max-blocks-per-file): {file.block_count} >= {BLOCKS_MAX}"
+        )
+    file = finish_last_block(tx, lookup, file, previous)
+    block = Block(
+        BlockId(tx.next_number("block id")),
+        GenerationStamp(tx.next_number("generation stamp")),
+        0,
+        BlockState.UNDER_CONSTRUCTION,
+    )
+    key = block_key(file.id, file.block_count)
+    assert tx.get(key) is None, f"block {file.block_count} of inode {file.id} exists"
+    tx.put(key, block)
+    charge_space(tx, lookup.path, lookup.ancestors, file.block_size_bytes * file.replication)
+    tx.put(
+        key_of(file),
+        msgspec.structs.replace(file, block_count=file.block_count + 1, has_open_block=True),
+    )
+    return LocatedBlock(block, file.length_bytes)
+
+
+@operation()
+def abandon_block(
+    tx: Transaction, caller: Caller, path: FsPath, holder: str, block: Block, file_id: InodeId
+) -> None:
+    """Give the last block of an open file back; another one is nobody's any more already."""
+    lookup = leases.resolve_by_id(tx, caller, path, file_id)
+    file = leases.check_lease(tx, lookup, file_id, holder)
+    last = last_block(tx, file)
+    if last is None or not is_same_block(block, last) or not file.has_open_block:
+        return
+    tx.delete(block_key(file.id, file.block_count - 1))
+    refund(tx, lookup.ancestors, space(0, file.block_size_bytes * file.replication))
+    tx.put(
+        key_of(file),
+        msgspec.structs.replace(file, block_count=file.block_count - 1, has_open_block=False),
+    )
+
+
+@operation(mutates=False)
+def get_block_locations(
+    tx: Transaction, caller: Caller, path: FsPath, offset_bytes: int, length_bytes: int
+) -> LocatedBlocks:
+    """The blocks that hold a range of a file, with one more if it ends at a block's end."""
+    if offset_bytes < 0:
+        raise IllegalArgumentException(f"Negative offset is not supported. File: {path}")
+    if length_bytes < 0:
+        raise IllegalArgumentException(f"Negative length is not supported. File: {path}")
+    # HDFS says that a file does not exist before it asks whether the caller may know.
+    lookup = resolve(tx, path)
+    if lookup.target is not None:
+        check_not_symlink(lookup.target, lookup.path)
+    elif not lookup.deepest.is_directory:
+        check_traverse(caller, lookup.ancestors, lookup.path)
+    file = file_at(lookup)
+    check_traverse(caller, lookup.ancestors, lookup.path)
+    check_access(caller, file, Access.READ, lookup.path)
+
+    located = _located(blocks_of(tx, file))
+    return LocatedBlocks(
+        file.id,
+        file.length_bytes,
+        file.under_construction,
+        _choose_blocks(located, offset_bytes, offset_bytes + length_bytes),
+        located[-1] if located else None,
+        bool(located) and not file.has_open_block,
+        access_time_is_stale(file, tx.now_ms),
+    )
+
+
+def finish_last_block(
+    tx: Transaction, lookup: Lookup, file: Inode, reported: Block | None
+) -> Inode:
+    """The last block has the length that its writer reports; charge what it really takes."""
+    if not file.has_open_block:
+        return file
+    last = last_block(tx, file)
+    assert last is not None
+    assert reported is not None, "a block is finished by whoever wrote it"
+    _check_reported(lookup, file, last, reported)
+    length = reported.length_bytes
+    finished = msgspec.structs.replace(last, length_bytes=length, state=BlockState.COMPLETE)
+    tx.put(block_key(file.id, file.block_count - 1), finished)
+    unused = (file.block_size_bytes - length) * file.replication
+    refund(tx, lookup.ancestors, space(-length, unused))
+    changed = msgspec.structs.replace(
+        file, length_bytes=file.length_bytes + length, has_open_block=False
+    )
+    tx.put(key_of(file), changed)
+    return changed
+
+
+def blocks_of(tx: Transaction, file: Inode) -> list[Block]:
+    """All blocks of a file, in order."""
+    if not file.block_count:
+        return []
+    rows = tx.scan(Table.BLOCKS, file.id, b"", file.block_count)
+    assert len(rows) == file.block_count, f"inode {file.id} lacks blocks"
+    return [block for _, block in rows]
+
+
+def last_block(tx: Transaction, file: Inode) -> Block | None:
+    return _block_at(tx, file, file.block_count - 1)
+
+
+def is_same_block(a: Block | None, b: Block | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a.id == b.id and a.generation_stamp == b.generation_stamp
+
+
+def _retried_block(
+    tx: Transaction, lookup: Lookup, file: Inode, previous: Block | None, last: Block | None
+) -> LocatedBlock:
+    """The block that was allocated when `previous` was the last, if so it is."""
+    before_last = _block_at(tx, file, file.block_count - 2)
+    if last is None or not is_same_block(previous, before_last):
+        raise IOException(
+            f"Cannot allocate block in {lookup.path}: passed 'previous' block {_show(previous)}"
+            f" does not match actual last block in file {_show(last)}"
+        )
+    if last.length_bytes:
+        raise IOException(
+            f"Request looked like a retry to allocate block {_show(last)} but it already"
+            f" contains {last.length_bytes} bytes"
+        )
+    return LocatedBlock(last, file.length_bytes)
+
+
+def _check_reported(lookup: Lookup, file: Inode, last: Block, reported: Block) -> None:
+    if reported.generation_stamp != last.generation_stamp:
+        raise IOException(
+            f"Commit block with mismatching GS. NN has {_show(last)}, client submits"
+            f" {_show(reported)}"
+        )
+    if reported.id != last.id:
+        raise IOException(
+            f"Trying to commit inconsistent block: id = {reported.id}, expected id = {last.id}"
+        )
+    if not 0 <= reported.length_bytes <= file.block_size_bytes:
+        raise IOException(
+            f"Block {_show(last)} of {lookup.path} cannot be {reported.length_bytes} bytes long:"
+            f" its size is {file.block_size_bytes}"
+        )
+
+
+def _located(blocks: list[Block]) -> list[LocatedBlock]:
+    located = []
+    offset_bytes = 0
+    for block in blocks:
+        located.append(LocatedBlock(block, offset_bytes))
+        offset_bytes += block.length_bytes
+    return located
+
+
+def _choose_blocks(located: list[LocatedBlock], start: int, end: int) -> list[LocatedBlock]:
+    """The blocks from the one that holds `start` up to `end`; an empty first block always."""
+    if located and not located[0].block.length_bytes:
+        return located
+    for index, first in enumerate(located):
+        if first.offset_bytes + first.block.length_bytes > start:
+            rest = located[index + 1 :]
+            return [first, *(block for block in rest if block.offset_bytes < end)]
+    return []
+
+
+def _block_at(tx: Transaction, file: Inode, index: int) -> Block | None:
+    if index < 0:
+        return None
+    block: Block | None = tx.get(block_key(file.id, index))
+    return block
+
+
+def _show(block: Block | None) -> str:
+    return "null" if block is None else f"blk_{block.id}_{block.generation_stamp}"

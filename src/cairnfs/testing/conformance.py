@@ -1,0 +1,338 @@
+"""What `store.base` promises, as checks that every store passes.
+
+A check is a coroutine method of `StoreConformance`, named after the promise.  It gets
+an empty namespace with two handles on it: two stores on one database, or twice the
+same store where only one process can open it.  `PROMISES` lists the names;
+tests/store/test_conformance.py runs each of them for each store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+
+from cairnfs.store.base import (
+    ABSENT,
+    NO_TOTALS,
+    Batch,
+    Bound,
+    Conflict,
+    Count,
+    Keep,
+    Key,
+    Put,
+    Reading,
+    Row,
+    Scan,
+    Store,
+    StoredReply,
+    Totals,
+    Touch,
+)
+from cairnfs.store.schema import COUNTERS, REPLY_RETENTION_MS, SCHEMA_VERSION
+from cairnfs.testing.conformance_concurrency import ConcurrencyConformance
+
+A: Key = (0, 1, b"a")
+B: Key = (0, 1, b"b")
+C: Key = (0, 2, b"c")
+FORMATTED_WITH = {"cluster": "conformance"}
+
+
+def counts(**changes: int) -> list[int]:
+    """A vector of counters, zero but for those named."""
+    return [changes.get(count.name.lower(), 0) for count in Count]
+
+
+def put(key: Key, data: bytes = b"", *, order: int = 1, id: int | None = None) -> Put:
+    """A row whose key must be new."""
+    return Put(key, id, order, data, False)
+
+
+def replace(key: Key, data: bytes = b"", *, order: int = 1, id: int | None = None) -> Put:
+    """A row whose key must be there."""
+    return Put(key, id, order, data, True)
+
+
+async def rows_of(store: Store, *keys: Key) -> dict[Key, Row]:
+    return (await store.read(Reading(keys=list(keys)))).rows
+
+
+async def totals_of(store: Store, id: int) -> Totals:
+    return (await store.read(Reading(totals=[id]))).totals[id]
+
+
+async def last_txid(store: Store) -> int:
+    async with store.transaction() as transaction:
+        return await transaction.take_clock()
+
+
+async def conflict_of(commit: Awaitable[int]) -> Conflict:
+    """The conflict that a commit must end in."""
+    try:
+        await commit
+    except Conflict as conflict:
+        return conflict
+    raise AssertionError("committed in spite of a conflict")
+
+
+class StoreConformance(ConcurrencyConformance):
+    """See the module's text.  Checks on one handle are here, on two in the base class."""
+
+    async def check_a_new_namespace_is_empty(self) -> None:
+        assert await last_txid(self.store) == 0
+        found = await self.store.read(
+            Reading(keys=[A], ids=[(0, 1)], scans=[Scan(0, 1, b"", 9)], totals=[1])
+        )
+        assert found.rows == {}
+        assert found.ids == {(0, 1): []}
+        assert found.scans == {Scan(0, 1, b"", 9): []}
+        assert found.totals == {1: NO_TOTALS}
+
+    async def check_an_empty_reading_finds_nothing(self) -> None:
+        found = await self.store.read(Reading())
+        assert (found.rows, found.ids, found.scans, found.totals) == ({}, {}, {}, {})
+
+    async def check_meta_is_what_was_formatted(self) -> None:
+        expected = {**FORMATTED_WITH, "schema version": str(SCHEMA_VERSION)}
+        assert await self.store.meta() == expected
+
+    # Rows and versions.
+
+    async def check_a_version_is_the_txid_that_wrote_it(self) -> None:
+        batch = Batch(size=3, now_ms=0, puts=[put(A, b"1", order=1), put(B, b"2", order=3)])
+        assert await self.store.commit(batch) == 0
+        assert await rows_of(self.store, A, B, C) == {A: Row(A, 1, b"1"), B: Row(B, 3, b"2")}
+        assert await self.store.commit(Batch(size=1, now_ms=0, puts=[replace(A, b"3")])) == 3
+        assert await rows_of(self.store, A) == {A: Row(A, 4, b"3")}
+
+    async def check_a_batch_puts_replaces_deletes_and_renames(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A, b"a", id=7), put(B, b"b")]))
+        batch = Batch(size=2, now_ms=0, reads={A: 1, B: 1, C: ABSENT})
+        batch.deletes = [A]
+        batch.puts = [put(C, b"a", id=7), replace(B, b"bb", order=2)]
+        await self.store.commit(batch)
+        found = await self.store.read(Reading(keys=[A, B, C], ids=[(0, 7)]))
+        assert found.rows == {B: Row(B, 3, b"bb"), C: Row(C, 2, b"a")}
+        assert found.ids == {(0, 7): [Row(C, 2, b"a")]}
+
+    async def check_a_deleted_row_is_absent_and_its_key_new(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A)]))
+        await self.store.commit(Batch(size=1, now_ms=0, deletes=[A]))
+        assert await rows_of(self.store, A) == {}
+        await self.store.commit(Batch(size=1, now_ms=0, reads={A: ABSENT}, puts=[put(A, b"2")]))
+        assert await rows_of(self.store, A) == {A: Row(A, 3, b"2")}
+
+    async def check_rows_are_found_by_id_and_table(self) -> None:
+        puts = [put((0, 1, b"x"), id=5), put((1, 5, b"\0"), id=5), put((1, 5, b"\1"), id=5)]
+        await self.store.commit(Batch(size=1, now_ms=0, puts=puts))
+        found = await self.store.read(Reading(ids=[(0, 5), (1, 5), (2, 5), (0, 6)]))
+        assert [row.key for row in found.ids[0, 5]] == [(0, 1, b"x")]
+        assert {row.key for row in found.ids[1, 5]} == {(1, 5, b"\0"), (1, 5, b"\1")}
+        assert found.ids[2, 5] == found.ids[0, 6] == []
+
+    async def check_a_replaced_row_is_found_by_its_new_id_only(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A, id=5)]))
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[replace(A, id=6)]))
+        found = await self.store.read(Reading(ids=[(0, 5), (0, 6)]))
+        assert found.ids[0, 5] == []
+        assert [row.key for row in found.ids[0, 6]] == [A]
+
+    async def check_scans_are_in_byte_order(self) -> None:
+        names = [bytes([n]) for n in range(256)] + [b"", b"\x7f\xff", b"\xff\x00", b"a\x00b"]
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put((0, 9, name)) for name in names]))
+        await self.store.commit(
+            Batch(size=1, now_ms=0, puts=[put((0, 8, b"z")), put((1, 9, b"z"))])
+        )
+        everything, page = Scan(0, 9, b"", 1000), Scan(0, 9, b"\x7f", 3)
+        found = await self.store.read(Reading(scans=[everything, page]))
+        # `b > after`: the empty name comes after nothing, not even after b"".
+        assert [row.key[2] for row in found.scans[everything]] == sorted(names)[1:]
+        assert [row.key[2] for row in found.scans[page]] == [b"\x7f\xff", b"\x80", b"\x81"]
+
+    async def check_data_and_names_are_any_bytes(self) -> None:
+        key, data = (0, -(2**63), bytes(range(256)) * 4), bytes(range(256)) * 64
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(key, data, id=2**63 - 1)]))
+        assert await rows_of(self.store, key) == {key: Row(key, 1, data)}
+
+    async def check_a_reading_of_everything_is_complete(self) -> None:
+        puts = [put((0, n % 3, b"%03d" % n), id=n) for n in range(90)]
+        touches = [Touch(n, counts(children=n), n, 1) for n in range(5)]
+        await self.store.commit(Batch(size=1, now_ms=0, puts=puts, touches=touches))
+        scans = [Scan(0, a, b"", 100) for a in range(3)]
+        found = await self.store.read(
+            Reading(
+                keys=[row.key for row in puts],
+                ids=[(0, n) for n in range(90)],
+                scans=scans,
+                totals=list(range(6)),
+            )
+        )
+        assert found.rows.keys() == {row.key for row in puts}
+        assert all(len(found.ids[0, n]) == 1 for n in range(90))
+        assert [len(found.scans[scan]) for scan in scans] == [30, 30, 30]
+        assert [found.totals[n].counts[Count.CHILDREN] for n in range(6)] == [0, 1, 2, 3, 4, 0]
+
+    async def check_a_large_batch_is_one_commit(self) -> None:
+        puts = [put((0, n % 7, b"%05d" % n), b"x" * 120, order=n + 1) for n in range(5000)]
+        assert await self.store.commit(Batch(size=5000, now_ms=0, puts=puts)) == 0
+        assert len(await rows_of(self.store, *(row.key for row in puts))) == 5000
+        assert await last_txid(self.store) == 5000
+
+    # Conflicts: nothing is applied, the clock stands still.
+
+    async def check_a_stale_version_conflicts(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A), put(B)]))
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[replace(A, b"new")]))
+        batch = Batch(size=1, now_ms=0, reads={A: 1, B: 1}, puts=[put(C)])
+        await self.refused(batch, keys={A})
+
+    async def check_a_row_read_as_absent_conflicts_when_there(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A), put(B)]))
+        batch = Batch(size=1, now_ms=0, reads={A: ABSENT, B: ABSENT}, deletes=[A], puts=[put(C)])
+        await self.refused(batch, keys={A, B})
+
+    async def check_a_row_that_was_read_conflicts_when_gone(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A)]))
+        await self.store.commit(Batch(size=1, now_ms=0, deletes=[A]))
+        await self.refused(Batch(size=1, now_ms=0, reads={A: 1}, puts=[put(C)]), keys={A})
+
+    async def check_an_occupied_key_conflicts(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A), put(B)]))
+        batch = Batch(size=1, now_ms=0, deletes=[B], puts=[put(C), put(A, b"other"), put(B)])
+        batch.touches = [Touch(1, counts(children=1), 5, 1)]
+        await self.refused(batch, keys={A})
+
+    async def check_a_missing_row_to_replace_conflicts(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A)]))
+        await self.refused(Batch(size=1, now_ms=0, puts=[replace(A, b"2"), replace(B)]), keys={B})
+
+    async def check_a_prefix_that_must_be_empty_conflicts(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A), put(B)]))
+        batch = Batch(size=1, now_ms=0, empties=[(0, 1), (0, 3), (1, 1)], puts=[put(C)])
+        await self.refused(batch, directories={1})
+
+    async def check_a_prefix_may_be_emptied_by_the_batch_itself(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A), put(B)]))
+        await self.store.commit(Batch(size=1, now_ms=0, empties=[(0, 1)], deletes=[A, B]))
+        await self.refused(
+            Batch(size=1, now_ms=0, empties=[(0, 2)], puts=[put(C)]), directories={2}
+        )
+
+    async def check_a_bound_holds_after_the_batch(self) -> None:
+        within = Batch(
+            size=1, now_ms=0, touches=[Touch(1, counts(inodes=5, space_bytes=100), 0, 1)]
+        )
+        within.bounds = [Bound(1, Count.INODES, 5), Bound(2, Count.INODES, 0)]
+        await self.store.commit(within)
+        beyond = Batch(size=1, now_ms=0, touches=[Touch(1, counts(inodes=1), 0, 1)])
+        beyond.bounds = [Bound(1, Count.SPACE_BYTES, 100), Bound(1, Count.INODES, 5)]
+        await self.refused(beyond, directories={1})
+
+    async def check_a_batch_of_reads_is_validated_and_takes_no_txid(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A)]))
+        assert await self.store.commit(Batch(size=0, now_ms=0, reads={A: 1, B: ABSENT})) == 1
+        assert await last_txid(self.store) == 1
+        await self.refused(Batch(size=0, now_ms=0, reads={A: 2, B: 2}), keys={A, B})
+        await self.refused(Batch(size=0, now_ms=0, empties=[(0, 1)]), directories={1})
+
+    async def check_a_transaction_goes_on_after_a_conflict(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A)]))
+        async with self.store.transaction() as transaction:
+            await transaction.take_clock()
+            for stale in (Batch(size=1, now_ms=0, puts=[put(A)]), Batch(1, 0, reads={A: 9})):
+                assert (await conflict_of(transaction.commit(stale))).keys == {A}
+            await transaction.commit(Batch(size=1, now_ms=0, reads={A: 1}, puts=[put(B)]))
+        assert await rows_of(self.store, A, B) == {A: Row(A, 1, b""), B: Row(B, 2, b"")}
+
+    async def check_a_transaction_is_rolled_back_unless_committed(self) -> None:
+        async with self.store.transaction() as transaction:
+            await transaction.take_clock()
+        assert await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A)])) == 0
+
+    async def refused(
+        self, batch: Batch, *, keys: set[Key] | None = None, directories: set[int] | None = None
+    ) -> None:
+        """The batch conflicts with exactly these, and leaves no trace."""
+        touched = [row.key for row in batch.puts] + batch.deletes + list(batch.reads)
+        reading = Reading(keys=touched, totals=[touch.id for touch in batch.touches])
+        before, txid = await self.store.read(reading), await last_txid(self.store)
+        conflict = await conflict_of(self.store.commit(batch))
+        assert conflict.keys == (keys or set())
+        assert conflict.directories == (directories or set())
+        assert await self.store.read(reading) == before
+        assert await last_txid(self.store) == txid
+
+    # Totals.
+
+    async def check_totals_add_up(self) -> None:
+        first = Batch(size=1, now_ms=0, touches=[Touch(1, list(range(1, 13)), 50, 1)])
+        await self.store.commit(first)
+        second = Batch(size=2, now_ms=0)
+        second.touches = [Touch(1, [-n for n in range(12)], 60, 2), Touch(2, [1] * 12, 70, 1)]
+        await self.store.commit(second)
+        assert await totals_of(self.store, 1) == Totals((1,) * 12, 60, 3)
+        assert await totals_of(self.store, 2) == Totals((1,) * 12, 70, 2)
+
+    async def check_order_zero_leaves_the_time_alone(self) -> None:
+        await self.store.commit(Batch(1, 0, touches=[Touch(1, counts(files=1), 50, 1)]))
+        await self.store.commit(Batch(1, 0, touches=[Touch(1, counts(files=1), 99, 0)]))
+        assert await totals_of(self.store, 1) == Totals(tuple(counts(files=2)), 50, 1)
+        await self.store.commit(Batch(1, 0, touches=[Touch(2, counts(files=1), 99, 0)]))
+        assert await totals_of(self.store, 2) == Totals(tuple(counts(files=1)), 0, 0)
+
+    async def check_the_time_is_the_latest_txids_even_if_earlier(self) -> None:
+        await self.store.commit(Batch(1, 0, shard=1, touches=[Touch(1, counts(files=1), 500, 1)]))
+        await self.store.commit(Batch(1, 0, shard=0, touches=[Touch(1, counts(files=1), 400, 1)]))
+        assert await totals_of(self.store, 1) == Totals(tuple(counts(files=2)), 400, 2)
+        await self.store.commit(Batch(1, 0, shard=1, touches=[Touch(1, counts(files=1), 300, 1)]))
+        assert await totals_of(self.store, 1) == Totals(tuple(counts(files=3)), 300, 3)
+
+    async def check_a_directory_may_be_touched_twice_in_a_batch(self) -> None:
+        touches = [Touch(1, counts(files=1), 50, 2), Touch(1, counts(files=2), 99, 0)]
+        await self.store.commit(Batch(size=2, now_ms=0, touches=touches))
+        assert await totals_of(self.store, 1) == Totals(tuple(counts(files=3)), 50, 2)
+
+    async def check_dropped_totals_are_gone_in_every_shard(self) -> None:
+        for shard in range(3):
+            await self.store.commit(Batch(1, 0, shard, touches=[Touch(1, counts(files=1), 5, 1)]))
+        await self.store.commit(Batch(size=1, now_ms=0, drops=[1, 2]))
+        assert await totals_of(self.store, 1) == NO_TOTALS
+
+    # Past rows, replies, counters.
+
+    async def check_kept_rows_go_to_the_past(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A, b"1", id=4), put(B, b"2")]))
+        batch = Batch(size=3, now_ms=0, keeps=[Keep(A, 2), Keep(B, 3), Keep(C, 1)])
+        batch.deletes, batch.puts = [A], [replace(B, b"3", order=3)]
+        await self.store.commit(batch)
+        past = sorted(await self.past_rows())
+        assert past == [(0, 1, b"a", 3, 1, 4, b"1"), (0, 1, b"b", 4, 1, None, b"2")]
+
+    async def past_rows(self) -> Sequence[tuple[object, ...]]:
+        """`(t, a, b, until, since, id, data)`, by whatever means the store has."""
+        raise NotImplementedError
+
+    async def check_replies_are_found_by_call_until_they_expire(self) -> None:
+        reply = StoredReply(b"client", 5, 7, b"replies 5 to 7")
+        other = StoredReply(b"other", 5, 5, b"other's")
+        await self.store.commit(Batch(size=1, now_ms=1000, replies=[reply, other]))
+        again = StoredReply(b"client", 7, 7, b"again")
+        await self.store.commit(Batch(size=1, now_ms=2000, replies=[again]))
+        assert await self.store.find_replies(b"client", 4) == []
+        assert await self.store.find_replies(b"client", 5) == [b"replies 5 to 7"]
+        assert set(await self.store.find_replies(b"client", 7)) == {b"replies 5 to 7", b"again"}
+        assert await self.store.find_replies(b"client", 8) == []
+        expiry_ms = 1000 + REPLY_RETENTION_MS
+        assert await self.store.drop_expired_replies(expiry_ms, 10) == 0
+        assert await self.store.drop_expired_replies(expiry_ms + 1, 1) == 1
+        assert await self.store.drop_expired_replies(expiry_ms + 1, 10) == 1
+        assert await self.store.find_replies(b"client", 7) == [b"again"]
+        assert await self.store.find_replies(b"other", 5) == []
+
+    async def check_counters_hand_out_each_number_once(self) -> None:
+        for counter, first in COUNTERS.items():
+            assert await self.store.reserve(counter, 10) == first
+            assert await self.store.reserve(counter, 1) == first + 10
+            assert await self.store.reserve(counter, 5) == first + 11
+
+
+PROMISES = sorted(name for name in dir(StoreConformance) if name.startswith("check_"))

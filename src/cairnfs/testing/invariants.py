@@ -1,0 +1,221 @@
+"""What is true of every namespace, whatever was done to it.
+
+`read_namespace` reads a store from the root down, `check_invariants` compares
+what it keeps twice: totals with a walk, leases with open files, block rows with
+block counts.  `check_no_leftovers` looks for rows that nobody can reach.  For
+stores that nobody writes to meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cairnfs.blocks.records import Block, BlockState
+from cairnfs.namesystem.delete import Orphan
+from cairnfs.namesystem.inodes import Inode, Kind
+from cairnfs.namesystem.leases import Lease, lease_key
+from cairnfs.namesystem.lookup import ROOT_KEY, key_of
+from cairnfs.namesystem.quotas import charged_space
+from cairnfs.store.base import NO_TOTALS, Count, Key, Reading, Row, Scan, Store, Totals
+from cairnfs.store.schema import INDEX, NUMBER, Table
+from cairnfs.transaction.records import decode
+
+PAGE = 1000
+IDS_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An inode and everything that is kept for it."""
+
+    path: str
+    inode: Inode
+    since: int
+    totals: Totals
+    blocks: tuple[tuple[int, Block], ...]
+    lease: Lease | None
+
+
+@dataclass(slots=True)
+class Namespace:
+    """All that can be found from the root, and below what was detached."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    orphans: dict[int, Orphan] = field(default_factory=dict)
+    detached: dict[str, Node] = field(default_factory=dict)
+
+
+async def check_invariants(store: Store) -> None:
+    """Raise AssertionError, and say what is wrong, if the store contradicts itself."""
+    namespace = await read_namespace(store)
+    everything = [*namespace.nodes.values(), *namespace.detached.values()]
+    _check_unique((node.inode.id for node in everything), "inode")
+    _check_unique((block.id for node in everything for _, block in node.blocks), "block")
+    for node in everything:
+        _check_node(node)
+        indexed = await store.read(Reading(ids=[(Table.INODES, node.inode.id)]))
+        keys = [row.key for row in indexed.ids[Table.INODES, node.inode.id]]
+        assert keys == [key_of(node.inode)], f"{node.path} is found by its id under {keys}"
+    for id in namespace.orphans:
+        reachable = [node.path for node in namespace.nodes.values() if node.inode.id == id]
+        assert not reachable, f"inode {id} is an orphan, but also {reachable}"
+    _check_totals(namespace)
+
+
+async def check_no_leftovers(store: Store, ids: Iterable[int]) -> None:
+    """After everything detached is reclaimed: of these inodes, only reachable ones have rows."""
+    namespace = await read_namespace(store)
+    assert not namespace.orphans, f"orphans are left: {sorted(namespace.orphans)}"
+    reachable = {node.inode.id for node in namespace.nodes.values()}
+    gone = [id for id in ids if id not in reachable]
+    for start in range(0, len(gone), IDS_PAGE):
+        page = gone[start : start + IDS_PAGE]
+        found = await store.read(
+            Reading(
+                keys=[lease_key(id) for id in page],
+                ids=[(Table.INODES, id) for id in page],
+                scans=[Scan(table, id, b"", 1) for id in page for table in (0, 1)],
+                totals=page,
+            )
+        )
+        assert not found.rows, f"leases of nothing: {sorted(found.rows)}"
+        rows = [row.key for rows in found.ids.values() for row in rows]
+        assert not rows, f"unreachable inodes: {rows}"
+        rows = [row.key for rows in found.scans.values() for row in rows]
+        assert not rows, f"children or blocks of nothing: {rows}"
+        totals = [id for id in page if found.totals.get(id, NO_TOTALS) != NO_TOTALS]
+        assert not totals, f"totals of nothing: {totals}"
+
+
+async def read_namespace(store: Store) -> Namespace:
+    """Everything, by path; comparing two of them shows whether anything changed."""
+    namespace = Namespace()
+    found = await store.read(Reading(keys=[ROOT_KEY]))
+    await _read_tree(store, namespace.nodes, "", found.rows[ROOT_KEY])
+    async for row in _scan(store, Table.ORPHANS, 0):
+        (id,) = NUMBER.unpack(row.key[2])
+        namespace.orphans[id] = decode(Table.ORPHANS, row.data)
+    for id, orphan in namespace.orphans.items():
+        if orphan.kind is Kind.DIRECTORY:
+            async for row in _scan(store, Table.INODES, id):
+                await _read_tree(store, namespace.detached, f"orphan {id}", row)
+    return namespace
+
+
+async def _read_tree(store: Store, nodes: dict[str, Node], parent: str, top: Row) -> None:
+    stack = [(parent, top)]
+    while stack:
+        above, row = stack.pop()
+        inode: Inode = decode(Table.INODES, row.data)
+        path = f"{above}/{inode.name.decode()}" if inode.name else "/"
+        assert key_of(inode) == row.key, f"{path} is kept under {row.key}"
+        nodes[path] = await _read_node(store, path, inode, row.since)
+        if inode.is_directory:
+            below = "" if path == "/" else path
+            stack += [(below, child) async for child in _scan(store, Table.INODES, inode.id)]
+
+
+async def _read_node(store: Store, path: str, inode: Inode, since: int) -> Node:
+    key = lease_key(inode.id)
+    found = await store.read(Reading(keys=[key], totals=[inode.id]))
+    blocks = [
+        (INDEX.unpack(row.key[2])[0], decode(Table.BLOCKS, row.data))
+        async for row in _scan(store, Table.BLOCKS, inode.id)
+    ]
+    lease = found.rows.get(key)
+    return Node(
+        path,
+        inode,
+        since,
+        found.totals.get(inode.id, NO_TOTALS),
+        tuple(blocks),
+        decode(Table.LEASES, lease.data) if lease else None,
+    )
+
+
+async def _scan(store: Store, table: Table, a: int) -> AsyncIterator[Row]:
+    after = b""
+    while True:
+        scan = Scan(table, a, after, PAGE)
+        rows = (await store.read(Reading(scans=[scan]))).scans[scan]
+        for row in rows:
+            yield row
+        if len(rows) < PAGE:
+            return
+        last: Key = rows[-1].key
+        after = last[2]
+
+
+def _check_unique(ids: Iterable[Any], what: str) -> None:
+    twice = [id for id, count in Counter(ids).items() if count > 1]
+    assert not twice, f"{what} ids are used twice: {twice}"
+
+
+def _check_node(node: Node) -> None:
+    inode, path = node.inode, node.path
+    assert inode.under_construction == (node.lease is not None), (
+        f"{path} is{'' if inode.under_construction else ' not'} under construction,"
+        f" but its lease is {node.lease}"
+    )
+    assert (inode.target is not None) == inode.is_symlink, f"{path} points to {inode.target}"
+    if not inode.is_file:
+        assert not node.blocks, f"{path} is no file, but has blocks {node.blocks}"
+        assert not inode.under_construction, f"{path} is no file, but under construction"
+        return
+    indices = [index for index, _ in node.blocks]
+    assert indices == list(range(inode.block_count)), (
+        f"{path} has {inode.block_count} blocks, but their rows are {indices}"
+    )
+    unfinished = [index for index, block in node.blocks if block.state is not BlockState.COMPLETE]
+    expected = [inode.block_count - 1] if inode.has_open_block else []
+    assert unfinished == expected, f"{path}: blocks {unfinished} are open, not {expected}"
+    assert inode.under_construction or not inode.has_open_block, f"{path} is closed, a block is not"
+    length = sum(block.length_bytes for _, block in node.blocks)
+    assert length == inode.length_bytes, (
+        f"{path} is {inode.length_bytes} bytes long, its blocks {length}"
+    )
+
+
+def _check_totals(namespace: Namespace) -> None:
+    """The totals of every directory are what a walk counts."""
+    expected: dict[str, list[int]] = {}
+    for path in sorted(namespace.nodes, key=lambda path: path.count("/") - (path == "/")):
+        inode = namespace.nodes[path].inode
+        if inode.is_directory:
+            expected[path] = [0] * len(Count)
+        own = _own_counts(inode)
+        above = path
+        while above != "/":
+            above = above.rpartition("/")[0] or "/"
+            for count, number in own.items():
+                expected[above][count] += number
+        if path != "/":
+            expected[path.rpartition("/")[0] or "/"][Count.CHILDREN] += 1
+    for path, counts in expected.items():
+        totals = namespace.nodes[path].totals.counts
+        wrong = {
+            count.name: f"{totals[count]}, counted {counts[count]}"
+            for count in Count
+            if totals[count] != counts[count]
+        }
+        assert not wrong, f"totals of {path}: {wrong}"
+
+
+def _own_counts(inode: Inode) -> dict[Count, int]:
+    kinds = {
+        Kind.FILE: Count.FILES,
+        Kind.DIRECTORY: Count.DIRECTORIES,
+        Kind.SYMLINK: Count.SYMLINKS,
+    }
+    counts = {kinds[inode.kind]: 1, Count.INODES: 1}
+    if inode.is_file:
+        space = charged_space(inode)
+        counts |= {
+            Count.LENGTH_BYTES: inode.length_bytes,
+            Count.SPACE_BYTES: space,
+            Count.DISK_BYTES: space,
+        }
+    return counts

@@ -1,0 +1,154 @@
+"""Long random walks, reproducible by their seed, and shrinking what one of them finds."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from tests.model.driver import Configuration, Divergence, Pair, Product, temporary_directory
+from tests.model.steps import Batch, RandomChoose, Step, make_step
+
+from cairnfs.clock import ManualClock
+from cairnfs.testing.postgres_server import PostgresServer
+
+EPISODE_STEPS = 250
+PATHS_MAX = 60
+CHECK_EVERY = 20
+REPLAYS_OF_CONCURRENT = 8
+
+Trace = list[Step | Batch]
+
+
+@dataclass
+class Walk:
+    """How far a walk has come, and what it found."""
+
+    configuration: Configuration
+    seed: int
+    steps: int = 0
+    conflicts: int = 0
+    seconds: float = 0.0
+    trace: Trace = field(default_factory=list)  # since the tree was last empty
+    divergence: Divergence | None = None
+
+
+@contextlib.contextmanager
+def open_product(
+    configuration: Configuration, postgres_url: str | None = None
+) -> Iterator[Product]:
+    """NameNodes on a namespace of their own."""
+    directory = None
+    url = postgres_url
+    if configuration.store == "sqlite":
+        directory = temporary_directory()
+        url = f"sqlite://{directory}/namespace.db"
+    assert url is not None, f"{configuration.name} needs a database"
+    try:
+        product = Product(configuration, url, ManualClock())
+        try:
+            yield product
+        finally:
+            product.close()
+    finally:
+        if directory is not None:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def open_on_server(
+    configuration: Configuration, server: PostgresServer | None, database: str
+) -> Iterator[Product]:
+    """As `open_product`, in a new database if it needs one."""
+    if configuration.store == "sqlite" or server is None:
+        with open_product(configuration) as product:
+            yield product
+        return
+    url = server.create_database(database)
+    try:
+        with open_product(configuration, url) as product:
+            yield product
+    finally:
+        server.drop_database(database)
+
+
+def walk(
+    product: Product,
+    seed: int,
+    steps: int,
+    *,
+    on_progress: Callable[[Walk], None] | None = None,
+    batches_percent: int = 20,
+) -> Walk:
+    """Take random steps until there were enough, or until one diverges."""
+    done = Walk(product.configuration, seed)
+    choose = RandomChoose(random.Random(seed))
+    product.delays.reseed(seed)
+    started_s = time.monotonic()
+    try:
+        pair = Pair(product)
+        while done.steps < steps:
+            world = pair.world()
+            if len(done.trace) >= EPISODE_STEPS or len(world.paths) > PATHS_MAX:
+                pair.check_tree(0)
+                pair.check_invariants()
+                pair.begin()
+                done.trace = []
+                world = pair.world()
+            step = make_step(choose, world, product.configuration.namenodes, batches_percent)
+            done.trace.append(step)
+            pair.run(step)
+            if len(done.trace) % CHECK_EVERY == 0:
+                pair.check_tree(len(done.trace))
+            done.steps = pair.steps
+            done.conflicts = product.conflicts
+            done.seconds = time.monotonic() - started_s
+            if on_progress is not None:
+                on_progress(done)
+        pair.check_tree(0)
+        pair.check_invariants()
+    except Divergence as divergence:
+        done.divergence = divergence
+    return done
+
+
+def replay(product: Product, trace: Trace) -> Divergence | None:
+    """Run a trace from an empty tree; concurrent ones several times."""
+    concurrent = any(isinstance(step, Batch) for step in trace)
+    for _ in range(REPLAYS_OF_CONCURRENT if concurrent else 1):
+        try:
+            pair = Pair(product)
+            for step in trace:
+                pair.run(step)
+            pair.check_tree(0)
+        except Divergence as divergence:
+            return divergence
+    return None
+
+
+def shrink(
+    product: Product, trace: Trace, *, budget_s: float = 60.0
+) -> tuple[Trace, Divergence | None]:
+    """A shorter trace that diverges too, by leaving out ever smaller pieces."""
+    deadline_s = time.monotonic() + budget_s
+    best, divergence = trace, replay(product, trace)
+    if divergence is None:
+        return trace, None  # it needs luck: the whole trace is all there is to show
+    size = max(1, len(best) // 2)
+    while time.monotonic() < deadline_s:
+        position = 0
+        shorter = False
+        while position < len(best) and time.monotonic() < deadline_s:
+            candidate = best[:position] + best[position + size :]
+            found = replay(product, candidate) if candidate else None
+            if found is not None:
+                best, divergence, shorter = candidate, found, True
+            else:
+                position += size
+        if size == 1 and not shorter:
+            break
+        size = max(1, size // 2)
+    return best, divergence

@@ -1,0 +1,307 @@
+"""What only PostgreSQL has: members with epochs, outcomes to settle, and a planner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import count
+
+import pytest
+
+from cairnfs.errors import SchemaVersionError, StoreUnavailableException
+from cairnfs.store import postgres_schema
+from cairnfs.store.base import (
+    Batch,
+    Bound,
+    Fenced,
+    Keep,
+    Key,
+    LockMode,
+    Member,
+    Put,
+    Reading,
+    Scan,
+    StoredReply,
+    Touch,
+)
+from cairnfs.store.postgres import PostgresStore, format_database
+from cairnfs.store.postgres_connections import SESSION_SETTINGS
+
+A: Key = (0, 1, b"a")
+JOIN = "SELECT id_, epoch_ FROM cairn_join('test', '1 hour')"
+
+
+def with_store(dsn: str, test: Callable[[PostgresStore], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await format_database(dsn, {})
+        store = await PostgresStore.open(dsn)
+        try:
+            await test(store)
+        finally:
+            await store.close()
+
+    asyncio.run(main())
+
+
+def batch_of(member: Member, key: Key = A) -> Batch:
+    return Batch(size=1, now_ms=0, member=member, puts=[Put(key, None, 1, b"", False)])
+
+
+async def join(store: PostgresStore) -> tuple[int, int]:
+    ((id, epoch),) = await store.fetch(JOIN)
+    return id, epoch
+
+
+# Members.
+
+
+def test_a_member_whose_epoch_ended_is_fenced(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        id, epoch = await join(store)
+        await store.fetch("UPDATE members SET epoch = epoch + 1 RETURNING 1")
+        with pytest.raises(Fenced):
+            await store.commit(batch_of(Member(id, epoch, 1)))
+        with pytest.raises(Fenced):
+            await store.commit(Batch(size=0, now_ms=0, member=Member(id, epoch, 2)))
+        with pytest.raises(Fenced):
+            await store.settle(Member(id, epoch, 1))
+        assert (await store.read(Reading(keys=[A]))).rows == {}
+        assert await store.commit(batch_of(Member(id, epoch + 1, 1))) == 0
+
+    with_store(postgres_dsn, check)
+
+
+def test_settle_tells_what_was_committed(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        member = Member(*await join(store), 1)
+        await store.commit(Batch(size=3, now_ms=0))
+        assert await store.commit(batch_of(member)) == 3
+        assert await store.settle(member) == 3
+        assert await store.settle(member) == 3
+
+    with_store(postgres_dsn, check)
+
+
+def test_what_settle_has_given_up_never_happens(postgres_dsn: str) -> None:
+    """A commit whose connection broke may still be waiting for the clock."""
+
+    async def check(store: PostgresStore) -> None:
+        member = Member(*await join(store), 1)
+        async with store.transaction() as transaction:
+            await transaction.take_clock()
+            late = asyncio.create_task(store.commit(batch_of(member)))
+            await wait_until_somebody_waits(store)
+            assert await store.settle(member) is None
+        with pytest.raises(Fenced):
+            await late
+        assert (await store.read(Reading(keys=[A]))).rows == {}
+        assert await store.commit(batch_of(member._replace(batch=2))) == 0
+
+    with_store(postgres_dsn, check)
+
+
+def test_settle_waits_for_a_commit_under_way(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        member = Member(*await join(store), 1)
+        async with store.transaction() as commit:
+            # As far as cairn_commit has come after it has touched the member's row.
+            await commit._fetch("UPDATE members SET batch = 1, base = 41 RETURNING 1")
+            settling = asyncio.create_task(store.settle(member))
+            await wait_until_somebody_waits(store)
+            await commit.commit(Batch(size=1, now_ms=0))
+        assert await settling == 41
+
+    with_store(postgres_dsn, check)
+
+
+def test_batches_of_one_member_may_be_committed_at_once(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        id, epoch = await join(store)
+
+        async def commit_locked(number: int) -> int:
+            async with store.transaction() as transaction:
+                await transaction.lock({(0, 2, b"%d" % number): LockMode.EXCLUSIVE})
+                member = Member(id, epoch, next(batches))
+                return await transaction.commit(batch_of(member, (0, 2, b"%d" % number)))
+
+        batches = count(1)
+        bases = await asyncio.gather(*(commit_locked(number) for number in range(40)))
+        assert sorted(bases) == list(range(40))
+
+    with_store(postgres_dsn, check)
+
+
+def test_a_transaction_may_wait_for_single_statements(postgres_dsn: str) -> None:
+    """More transactions than connections, each of which reserves numbers meanwhile."""
+
+    async def check(store: PostgresStore) -> None:
+        async def reserve(number: int) -> int:
+            async with store.transaction() as transaction:
+                await transaction.lock({A: LockMode.SHARED})
+                return await store.reserve("inode id", 1)
+
+        numbers = await asyncio.gather(*(reserve(number) for number in range(40)))
+        assert len(set(numbers)) == 40
+
+    with_store(postgres_dsn, check)
+
+
+async def wait_until_somebody_waits(store: PostgresStore) -> None:
+    waiting = (
+        "SELECT 1 FROM pg_stat_activity"
+        " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+    while not await store.fetch(waiting):
+        await asyncio.sleep(0.01)
+
+
+# The schema.
+
+
+def test_formatting_twice_is_refused(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        await store.commit(Batch(size=7, now_ms=0))
+        with pytest.raises(FileExistsError, match="already"):
+            await format_database(postgres_dsn, {})
+        assert await store.commit(Batch(size=1, now_ms=0)) == 7
+
+    with_store(postgres_dsn, check)
+
+
+def test_a_newer_schema_is_refused(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        await store.fetch("UPDATE meta SET value = '99' WHERE name = 'schema version' RETURNING 1")
+        with pytest.raises(SchemaVersionError, match="99"):
+            await PostgresStore.open(postgres_dsn)
+
+    with_store(postgres_dsn, check)
+
+
+def test_a_database_without_our_tables_is_refused(postgres_dsn: str) -> None:
+    with pytest.raises(StoreUnavailableException, match="not a CairnFS database"):
+        asyncio.run(PostgresStore.open(postgres_dsn))
+
+
+def test_two_that_start_at_once_migrate_once(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check(store: PostgresStore) -> None:
+        monkeypatch.setattr(postgres_schema, "SCHEMA_VERSION", 3)
+        scripts = {1: "CREATE TABLE first (x int)", 2: "CREATE TABLE second (x int)"}
+        monkeypatch.setattr(postgres_schema, "MIGRATIONS", scripts)
+        opened = await asyncio.gather(*(PostgresStore.open(postgres_dsn) for _ in range(4)))
+        for other in opened:
+            assert (await other.meta())["schema version"] == "3"
+            await other.fetch("SELECT 1 FROM first, second")
+            await other.close()
+
+    with_store(postgres_dsn, check)
+
+
+def test_a_migration_that_fails_changes_nothing(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check(store: PostgresStore) -> None:
+        monkeypatch.setattr(postgres_schema, "SCHEMA_VERSION", 3)
+        scripts = {1: "CREATE TABLE first (x int)", 2: "SELECT 1 / 0"}
+        monkeypatch.setattr(postgres_schema, "MIGRATIONS", scripts)
+        with pytest.raises(StoreUnavailableException, match="division by zero"):
+            await PostgresStore.open(postgres_dsn)
+        assert (await store.meta())["schema version"] == "1"
+        ((table,),) = await store.fetch("SELECT to_regclass('first')::text")
+        assert table is None
+
+    with_store(postgres_dsn, check)
+
+
+# The planner.
+
+ROWS = 50_000
+FILL = (
+    f"INSERT INTO cairnfs.records SELECT 0, g % 100, int8send(g), g, 1, 'x'"
+    f" FROM generate_series(1, {ROWS}) g;"
+    f"INSERT INTO cairnfs.totals SELECT g, 0, {', '.join('0' * 14)}"
+    f" FROM generate_series(1, {ROWS}) g"
+)
+ROWS_TOUCHED = (
+    "SELECT sum(seq_tup_read), sum(idx_tup_read) FROM ("
+    " SELECT seq_tup_read, 0 AS idx_tup_read FROM pg_stat_user_tables"
+    " WHERE relname IN ('records', 'totals') UNION ALL"
+    " SELECT 0, idx_tup_read FROM pg_stat_user_indexes"
+    " WHERE relname IN ('records', 'totals')) s"
+)
+
+
+def key_of(n: int) -> Key:
+    return (0, n % 100, n.to_bytes(8, "big"))
+
+
+async def use_everything(store: PostgresStore, n: int) -> None:
+    """Every statement that looks at many rows if it is planned badly."""
+    batch = Batch(size=1, now_ms=0)
+    batch.reads = {key_of(n): 1, key_of(n + 1): 1}
+    batch.keeps = [Keep(key_of(n), 1), Keep(key_of(n + 1), 1)]
+    batch.deletes = [key_of(n)]
+    batch.puts = [Put(key_of(n + 1), n + 1, 1, b"new", True), Put((9, n, b""), n, 1, b"", False)]
+    batch.touches = [Touch(n, [1] * 12, 1, 1), Touch(n + 1, [1] * 12, 1, 0)]
+    batch.drops = [n + 2]
+    batch.empties = [(0, 1_000_000)]
+    batch.bounds = [Bound(n, 0, 100)]
+    batch.replies = [StoredReply(b"c", n, n, b"")]
+    await store.commit(batch)
+    keys = [key_of(n + 1), key_of(n + 2)]
+    await store.read(Reading(keys=keys))
+    await store.read(Reading(keys, [(0, n + 1)], [Scan(0, n % 100, b"", 5)], [n, n + 1]))
+    async with store.transaction() as transaction:
+        modes = dict(zip(keys, (LockMode.SHARED, LockMode.EXCLUSIVE), strict=True))
+        await transaction.lock(modes)
+
+
+def test_large_tables_are_never_read_as_a_whole(postgres_dsn: str) -> None:
+    """Whether the plans were made for empty tables or for large ones without statistics."""
+
+    async def check(store: PostgresStore) -> None:
+        for table in ("records", "totals"):
+            await store.fetch(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+        few = Batch(size=1, now_ms=0, puts=[Put(key_of(n), n, 1, b"", False) for n in (1, 2, 3)])
+        await store.commit(few)
+        await use_everything(store, 1)  # plans are made, and kept
+        await store.fetch("DELETE FROM records RETURNING 1")
+        await store.fetch("DELETE FROM totals RETURNING 1")
+        async with store._connections.borrow() as connection:
+            await connection.execute(FILL)
+        fresh = await PostgresStore.open(postgres_dsn)
+        for n, user in ((1001, store), (2001, fresh)):
+            before = await rows_touched(user)
+            await use_everything(user, n)
+            after = await rows_touched(user)
+            read = [new - old for new, old in zip(after, before, strict=True)]
+            assert read[0] == 0, "sequential scan"
+            assert read[1] < 200, "index scan without a key"
+        await fresh.close()
+
+    with_store(postgres_dsn, check)
+
+
+async def rows_touched(store: PostgresStore) -> tuple[int, int]:
+    await store.fetch("SELECT pg_stat_force_next_flush()")
+    ((sequentially, by_index),) = await store.fetch(ROWS_TOUCHED)
+    return int(sequentially), int(by_index)
+
+
+def test_who_stops_with_the_clock_in_hand_loses_it(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "idle_in_transaction_session_timeout"
+    assert int(SESSION_SETTINGS[name]) > 0
+    monkeypatch.setitem(SESSION_SETTINGS, name, "100")
+
+    async def check(store: PostgresStore) -> None:
+        async with store.transaction() as stopped:
+            await stopped.take_clock()
+            assert await store.commit(Batch(size=1, now_ms=0)) == 0  # after a while
+            with pytest.raises(StoreUnavailableException, match="nothing was changed"):
+                await stopped.commit(Batch(size=1, now_ms=0))
+        assert await store.commit(Batch(size=1, now_ms=0)) == 1
+
+    with_store(postgres_dsn, check)
