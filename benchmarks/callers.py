@@ -29,7 +29,7 @@ WARM_UP_PART = 0.15  # of the measured time, before it
 class Request(NamedTuple):
     """A call to make, and the call to make after it with its answer."""
 
-    operation: Operation
+    operation: Operation[Any]
     arguments: tuple[Any, ...]  # after the transaction and the caller
     then: Callable[[Any], Request] | None = None
 

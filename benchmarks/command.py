@@ -21,7 +21,7 @@ from benchmarks.core import SPREAD, measure_core
 from benchmarks.large import measure_large
 from benchmarks.machine import describe_machine
 from benchmarks.namespaces import POSTGRES, SQLITE, Namespaces
-from benchmarks.raw import measure_raw
+from benchmarks.raw import measure_raw, summarise_raw
 from benchmarks.thesis import measure_contention, measure_throughput
 from benchmarks.two_namenodes import measure_two_namenodes
 from cairnfs.testing.postgres_server import PostgresServer
@@ -37,7 +37,8 @@ class Sizes:
     callers: tuple[int, ...] = (1, 8, 32)
     rounds: int = 3
     stage_s: float = 0.45
-    raw_s: float = 2.0
+    raw_s: float = 0.8
+    raw_samples: int = 2  # before core, and as many after it
     large_files: int = 1_000_000
     large_repeats: int = 100
     reclaim_s: float = 10.0
@@ -52,7 +53,8 @@ QUICK = Sizes(
     callers=(1, 32),
     rounds=1,
     stage_s=0.2,
-    raw_s=0.5,
+    raw_s=0.3,
+    raw_samples=1,
     large_files=20_000,
     large_repeats=30,
     reclaim_s=2.0,
@@ -83,7 +85,7 @@ class Progress:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: ran, and no bar that was measured was missed; 1: one was."""
+    """Measure, print, write down; whether bars were reached is said, not returned."""
     options = _parse(arguments)
     sizes = replace(QUICK if options.quick else Sizes(), full=options.full)
     progress = Progress()
@@ -96,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(results, indent=1) + "\n")
     print(f"\nAll figures: {options.json}; {results['took_s']:.0f} s")
-    return int(any(bar.passed is False for bar in bars))
+    return 0
 
 
 async def _run(
@@ -110,17 +112,13 @@ async def _run(
         "stores": kinds,
     }
     results["machine"]["callers_own_us_per_call"] = round(await measure_driver(0.5), 1)
-    if "raw" in options.only:
-        results["raw"] = []
-        for kind in kinds:
-            progress(f"raw, {kind}")
-            results["raw"] += await measure_raw(
-                namespaces, kind, spread=SPREAD, seconds=sizes.raw_s
-            )
-    if "core" in options.only:
-        results["core"] = []
-        for kind in kinds:
-            results["core"] += await measure_core(
+    samples: list[dict[str, Any]] = []
+    cells: list[dict[str, Any]] = []
+    for kind in kinds:
+        # Before and after what it is compared with: the machine is not the same all the time.
+        samples += await _raw(namespaces, kind, options, sizes, progress)
+        if "core" in options.only:
+            cells += await measure_core(
                 namespaces,
                 kind,
                 callers=sizes.callers,
@@ -128,6 +126,11 @@ async def _run(
                 seconds=sizes.stage_s,
                 progress=progress,
             )
+            samples += await _raw(namespaces, kind, options, sizes, progress)
+    if samples:
+        results["raw"] = summarise_raw(samples)
+    if cells:
+        results["core"] = cells
     if "large" in options.only:
         results["large"] = [
             await measure_large(
@@ -152,6 +155,20 @@ async def _run(
         )
     results["took_s"] = round(time.monotonic() - start, 1)
     return results
+
+
+async def _raw(
+    namespaces: Namespaces,
+    kind: str,
+    options: argparse.Namespace,
+    sizes: Sizes,
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    samples: list[dict[str, Any]] = []
+    for sample in range(sizes.raw_samples if "raw" in options.only else 0):
+        progress(f"raw, {kind}: sample {sample + 1}")
+        samples += await measure_raw(namespaces, kind, spread=SPREAD, seconds=sizes.raw_s)
+    return samples
 
 
 async def _thesis(

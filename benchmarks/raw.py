@@ -9,6 +9,7 @@ group, as a NameNode commits them.
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +27,6 @@ from cairnfs.store.postgres_connections import SESSION_SETTINGS
 from cairnfs.transaction.records import encode
 
 GROUP = 32
-DEPTH = 5
 FIRST_ID = 1_000_000
 
 GROUPS_MAX = 3_000  # prepared before the clock starts: making rows is not the engine's work
@@ -65,10 +65,30 @@ _LITE_UPDATE = "UPDATE totals SET children = children + ?, mtime_ms = ?, touched
 _LITE_TOTALS = "INSERT INTO totals VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
 
 
+def summarise_raw(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One figure for each thing measured: the median of its samples."""
+    grouped: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for sample in samples:
+        what = (sample["store"], sample["what"], sample["directories"])
+        grouped.setdefault(what, []).append(sample)
+    return [
+        {
+            **dict(zip(("store", "what", "directories"), what, strict=True)),
+            "per_s": statistics.median(each["per_s"] for each in taken),
+            "cpu_us": statistics.median(each["cpu_us"] for each in taken),
+            "server_us": None
+            if taken[0]["server_us"] is None
+            else statistics.median(each["server_us"] for each in taken),
+            "samples_per_s": [each["per_s"] for each in taken],
+        }
+        for what, taken in grouped.items()
+    ]
+
+
 async def measure_raw(
     namespaces: Namespaces, kind: str, *, spread: int, seconds: float
 ) -> list[dict[str, Any]]:
-    """Rates of `insert` and `create`, spread over so many directories and in one."""
+    """One sample of `insert` and `create`, spread over so many directories and in one."""
     results = []
     for directories in (spread, 1):
         for what in ("insert", "create"):
@@ -124,17 +144,13 @@ def _path_rows(directories: int) -> list[tuple[Any, ...]]:
 
 
 def _keys_of(rows: list[tuple[int, int, bytes, int, int, bytes]]) -> list[Key]:
-    """The rows of each path, the root's included: five for each file."""
-    keys: list[Key] = []
+    """The rows of each path, the root's included: five for a file, shared ones once."""
+    keys: dict[Key, None] = {}
     for t, a, b, *_ in rows:
-        keys += [
-            (0, 0, b""),
-            (0, ROOT_ID, b"bench"),
-            (0, FIRST_ID - 2, b"raw"),
-            (0, FIRST_ID - 1, b"d%d" % (a - FIRST_ID)),
-            (t, a, b),
-        ]
-    return keys
+        directory = (0, FIRST_ID - 1, b"d%d" % (a - FIRST_ID))
+        above = [(0, 0, b""), (0, ROOT_ID, b"bench"), (0, FIRST_ID - 2, b"raw"), directory]
+        keys.update(dict.fromkeys([*above, (t, a, b)]))
+    return list(keys)
 
 
 async def _postgres(
@@ -155,7 +171,7 @@ async def _postgres(
                 await insert.fetch(*columns)
                 return
             found = await read.fetch(*zip(*group.keys, strict=True))
-            assert len(found) == GROUP * (DEPTH - 1), "the files are new, their paths are not"
+            assert len(found) == len(group.keys) - GROUP, "only the files themselves are new"
             added = [list(group.added), list(group.added.values())]
             await create.fetch(*columns, *added, 1_700_000_000_000, group.rows[-1][4])
 

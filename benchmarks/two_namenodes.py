@@ -18,6 +18,7 @@ from benchmarks.core import Progress, create_of, mkdirs_of, open_warm
 from benchmarks.machine import ServerCpu
 from benchmarks.namespaces import POSTGRES, Namespaces, open_namenode
 from cairnfs.config import Control
+from cairnfs.namenode.namenode import NameNode
 
 ROOT = Path(__file__).resolve().parent.parent
 CALLERS = 32  # of each NameNode
@@ -108,25 +109,32 @@ async def _work(url: str, name: str, directories: int, seconds: float) -> None:
         def work(i: int) -> Request:
             return create_of(f"/bench/shared/d{i % directories}/{name}_{i:07d}")
 
+        before = _counted(namenode)
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         measured = await Callers.of(namenode, CALLERS).measure(work, seconds)
-        counted = namenode.statistics
         report = {
             "operations": measured.operations,
             "per_s": measured.per_s,
             "cpu_s": measured.cpu_s,
             "p99_ms": measured.latency_ms(0.99),
-            "calls": counted.calls,
-            "commits": counted.commits,
-            "conflicts": counted.conflicts.total(),
-            "ran_alone": counted.ran_alone,
+            **{name: count - before[name] for name, count in _counted(namenode).items()},
         }
         print(json.dumps(report), flush=True)
         # The others are measured to their end with this one's connections still there.
         await asyncio.to_thread(sys.stdin.read)
     finally:
         await namenode.stop()
+
+
+def _counted(namenode: NameNode) -> dict[str, int]:
+    statistics = namenode.statistics
+    return {
+        "calls": statistics.calls,
+        "commits": statistics.commits,
+        "conflicts": statistics.conflicts.total(),
+        "ran_alone": statistics.ran_alone,
+    }
 
 
 if __name__ == "__main__":

@@ -107,12 +107,12 @@ async def _show_conflicts(path: Path) -> None:
 
         print("  both create /reports/tomorrow, at the same moment:")
         tomorrow = FsPath.parse("/reports/tomorrow")
-        answers = await asyncio.gather(
+        creations = await asyncio.gather(
             _create(first, "first", caller, tomorrow),
             _create(second, "second", caller, tomorrow),
             return_exceptions=True,
         )
-        _show_answers(answers)
+        _show_answers(creations)
         conflicts = sum(sum(n.statistics.conflicts.values()) for n in (first, second))
         print(
             f"  {conflicts} calls were thrown out by validation and ran again on the newer state;"

@@ -124,6 +124,7 @@ def replay(product: Product, trace: Trace) -> Divergence | None:
             for step in trace:
                 pair.run(step)
             pair.check_tree(0)
+            pair.check_invariants()
         except Divergence as divergence:
             return divergence
     return None

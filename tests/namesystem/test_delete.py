@@ -69,6 +69,15 @@ def test_a_writer_learns_that_its_file_is_gone(fs: ScratchClient) -> None:
         fs.user("ada").complete("/a/f")
 
 
+def test_an_open_file_goes_with_its_lease(fs: ScratchClient) -> None:
+    fs.create("/empty")
+    fs.create("/f")
+    fs.add_block("/f")
+    assert fs.delete("/empty")
+    assert fs.delete("/f")
+    assert fs.get_content_summary("/").space_bytes == 0  # the fixture looks for leases of nothing
+
+
 def test_reclaiming_removes_a_subtree_in_batches(
     fs: ScratchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

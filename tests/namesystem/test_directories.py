@@ -257,13 +257,7 @@ def test_an_inode_is_reached_by_its_id(fs: ScratchClient) -> None:
             fs.get_file_info(gone)
 
 
-def test_below_an_inode_things_are_found_and_made(
-    fs: ScratchClient, request: pytest.FixtureRequest
-) -> None:
-    if "pessimistic" in request.node.name:
-        request.applymarker(
-            pytest.mark.xfail(reason="it locks along the path's text, not along the inode's")
-        )
+def test_below_an_inode_things_are_found_and_made(fs: ScratchClient) -> None:
     fs.mkdirs("/a/b")
     path = f"/.reserved/.inodes/{fs.info('/a').id}"
     assert fs.exists(f"{path}/b")

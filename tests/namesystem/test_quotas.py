@@ -85,8 +85,8 @@ def test_only_the_superuser_sets_quotas(fs: ScratchClient) -> None:
     fs.set_owner("/d", "ada")
     ada = fs.user("ada")
     for arguments, command in [
-        ((5,), "setQuota"),
-        ((QUOTA_RESET,), "clearQuota"),
+        ((5, QUOTA_DONT_SET), "setQuota"),
+        ((QUOTA_RESET, QUOTA_DONT_SET), "clearQuota"),
         ((QUOTA_DONT_SET, 5), "setSpaceQuota"),
         ((QUOTA_DONT_SET, QUOTA_RESET), "clearSpaceQuota"),
     ]:

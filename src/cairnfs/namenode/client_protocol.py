@@ -4,9 +4,6 @@
 wire will decode messages into the same operations.
 """
 
-# A call's type is written here; the operation that runs far away returns Any.
-# mypy: disable-error-code="no-any-return"
-
 from __future__ import annotations
 
 import asyncio
@@ -42,7 +39,7 @@ from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.namesystem.status import FileStatus
-from cairnfs.transaction.calls import CallKey, Operation
+from cairnfs.transaction.calls import CallKey, Operation, R
 from cairnfs.transaction.runner import RunnerStatistics
 
 BLOCK_SIZE_BYTES = 128 * 1024 * 1024
@@ -63,7 +60,7 @@ class NameNodeThread:
             self._end()
             raise
 
-    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+    def wait(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine in the NameNode's loop; returns its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
@@ -263,10 +260,10 @@ class ClientProtocol:
     def get_quota_usage(self, path: str) -> quota_operations.QuotaUsage:
         return self._call(quota_operations.get_quota_usage, FsPath.parse(path))
 
-    def _call(self, operation: Operation, *arguments: Any) -> Any:
+    def _call(self, operation: Operation[R], *arguments: Any) -> R:
         return self._run(operation, self.caller, *arguments)
 
-    def _run(self, operation: Operation, *arguments: Any) -> Any:
+    def _run(self, operation: Operation[R], *arguments: Any) -> R:
         key = None
         if operation.at_most_once:
             key = CallKey(self.client_id, next(self._call_ids))

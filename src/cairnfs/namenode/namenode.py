@@ -16,7 +16,7 @@ from cairnfs.namenode.opening import OpenStore, open_store
 from cairnfs.namesystem.lookup import prefetch_paths
 from cairnfs.namesystem.permissions import Caller, make_caller
 from cairnfs.store.base import Store
-from cairnfs.transaction.calls import Call, CallKey, Operation
+from cairnfs.transaction.calls import Call, CallKey, Operation, R
 from cairnfs.transaction.locking import PessimisticRunner, SystemLockRunner
 from cairnfs.transaction.optimistic import OptimisticRunner
 from cairnfs.transaction.runner import Membership, Runner, RunnerStatistics, run
@@ -71,13 +71,14 @@ class NameNode:
 
     async def call(
         self,
-        operation: Operation,
+        operation: Operation[R],
         *arguments: Any,
         key: CallKey | None = None,
         is_retry: bool = False,
-    ) -> Any:
+    ) -> R:
         """Run an operation and wait for its answer."""
-        return await run(self._runner, Call(operation, arguments, _nobody, key, is_retry))
+        answer: R = await run(self._runner, Call(operation, arguments, _nobody, key, is_retry))
+        return answer
 
 
 def make_runner(

@@ -100,7 +100,5 @@ def _move_blocks(tx: Transaction, source: Inode, file: Inode, block_count: int) 
     """Key a source's block rows to the target, after the `block_count` there are."""
     for index, block in enumerate(blocks_of(tx, source)):
         tx.delete(block_key(source.id, index))
-        key = block_key(file.id, block_count + index)
-        assert tx.get(key) is None, f"block {block_count + index} of inode {file.id} exists"
-        tx.put(key, block)
+        tx.put_new(block_key(file.id, block_count + index), block)
     return block_count + source.block_count

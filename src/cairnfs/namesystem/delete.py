@@ -42,6 +42,7 @@ class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     kind: Kind
     detached_ms: int
+    covered_txid: int  # what was current then is needed by a snapshot
 
 
 register(Table.ORPHANS, Orphan)
@@ -99,9 +100,8 @@ def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
 
 def orphan(tx: Transaction, inode: Inode) -> None:
     """Leave a note that the rows below a detached inode are to be reclaimed."""
-    key = orphan_key(inode.id)
-    assert tx.get(key) is None, f"inode {inode.id} is an orphan already"
-    tx.put(key, Orphan(inode.kind, tx.now_ms))
+    covered_txid = max(tx.covered, inode.covered_txid)
+    tx.put_new(orphan_key(inode.id), Orphan(inode.kind, tx.now_ms, covered_txid))
 
 
 def orphan_key(id: int) -> Key:
@@ -117,12 +117,14 @@ def reclaim(tx: Transaction, id: InodeId) -> bool:
     found: Orphan | None = tx.get(orphan_key(id))
     if found is None:
         return True
+    tx.cover(found.covered_txid)
     if found.kind is Kind.FILE:
         rows = tx.scan(Table.BLOCKS, id, b"", RECLAIM_BATCH)
         for key, _ in rows:
             tx.delete(key)
     else:
         rows = tx.scan(Table.INODES, id, b"", RECLAIM_BATCH)
+        tx.need(leases.lease_key(inode.id) for _, inode in rows if inode.under_construction)
         for key, inode in rows:
             _reclaim_child(tx, key, inode)
     if len(rows) < RECLAIM_BATCH:

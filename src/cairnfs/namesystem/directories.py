@@ -148,6 +148,7 @@ def get_listing(
         return Listing([status_of(tx, target)], 0)
     check_access(caller, target, Access.READ_EXECUTE, lookup.path)
     page = tx.scan(Table.INODES, target.id, start_after, limit + 1)
+    tx.need(totals=[inode.id for _, inode in page if inode.is_directory])
     entries = [status_of(tx, inode, inode.name) for _, inode in page[:limit]]
     if len(page) <= limit:
         return Listing(entries, 0)
@@ -244,8 +245,9 @@ def check_limits(tx: Transaction, path: FsPath, parents: Sequence[Inode], name: 
     parent = parents[-1]
     if key_of(parent) in tx.writes:
         return  # made by this very call, hence empty
-    items = tx.totals(parent.id).counts[_CHILDREN]
+    items = tx.peek_totals(parent.id).counts[_CHILDREN]
     if items >= DIRECTORY_ITEMS_MAX:
+        items = tx.peek_totals(parent.id).counts[_CHILDREN]
         items += tx.added(parent.id).get(_CHILDREN, 0)  # one may have been taken out by this call
         if items >= DIRECTORY_ITEMS_MAX:
             raise MaxDirectoryItemsExceededException(

@@ -88,9 +88,7 @@ def add_block(
         0,
         BlockState.UNDER_CONSTRUCTION,
     )
-    key = block_key(file.id, file.block_count)
-    assert tx.get(key) is None, f"block {file.block_count} of inode {file.id} exists"
-    tx.put(key, block)
+    tx.put_new(block_key(file.id, file.block_count), block)
     charge_space(tx, lookup.path, lookup.ancestors, file.block_size_bytes * file.replication)
     tx.put(
         key_of(file),

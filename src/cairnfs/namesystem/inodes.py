@@ -84,10 +84,10 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     # Directories.
     quota: Quota | None = None
-    snapshot_txid: int = 0  # of the latest snapshot of this directory
 
-    # What was covered when the inode was moved out of covered directories.
-    coverage_txid: int = 0
+    # The latest snapshot of this directory, or the latest one that the inode was covered
+    # by where it was before it was moved: its versions up to then are needed.
+    covered_txid: int = 0
 
     @property
     def is_directory(self) -> bool:

@@ -60,6 +60,7 @@ class Lookup(msgspec.Struct, frozen=True, gc=False):
     path: FsPath
     inodes: tuple[Inode, ...]
     missing: tuple[bytes, ...]
+    covered_txid: int  # of the latest snapshot that covers the path
 
     @property
     def target(self) -> Inode | None:
@@ -88,14 +89,21 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
         path = _resolve_reserved(tx, path)
     inode: Inode = tx.get(ROOT_KEY)
     inodes = [inode]
+    covered = inode.covered_txid
     components = path.components
     for depth, name in enumerate(components):
         child = tx.get((_INODES, inode.id, name)) if inode.kind is _DIRECTORY else None
         if child is None:
-            return Lookup(path, tuple(inodes), components[depth:])
+            missing = components[depth:]
+            break
         inode = child
         inodes.append(inode)
-    return Lookup(path, tuple(inodes), ())
+        if inode.covered_txid > covered:
+            covered = inode.covered_txid
+    else:
+        missing = ()
+    tx.cover(covered)
+    return Lookup(path, tuple(inodes), missing, covered)
 
 
 def resolve_to_read(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
@@ -212,6 +220,7 @@ def check_subtree_access(
         after = b""
         while page := tx.scan(Table.INODES, directory.id, after, _WALK_PAGE):
             after = page[-1][0][2]
+            tx.need(totals=[child.id for _, child in page if child.is_directory])
             for _, child in page:
                 if check_children:
                     check_sticky(caller, directory, child, where.child(child.name))

@@ -111,8 +111,8 @@ def _inside(tx: Transaction, directory: Lookup, name: bytes) -> Lookup:
     path = directory.path.child(name)
     child = tx.get(inode_key(directory.target.id, name))
     if child is None:
-        return Lookup(path, directory.inodes, (name,))
-    return Lookup(path, (*directory.inodes, child), ())
+        return Lookup(path, directory.inodes, (name,), directory.covered_txid)
+    return Lookup(path, (*directory.inodes, child), (), directory.covered_txid)
 
 
 def _check_permissions(
@@ -174,6 +174,11 @@ def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) ->
     shared = sum(1 for a, b in zip(old, new, strict=False) if a.id == b.id)
     remove_entry(tx, old, counts, skip=shared)
     tx.delete(key_of(inode))
-    moved = msgspec.structs.replace(inode, parent_id=parent.id, name=destination.path.name)
+    moved = msgspec.structs.replace(
+        inode,
+        parent_id=parent.id,
+        name=destination.path.name,
+        covered_txid=source.covered_txid,  # the inode's own included
+    )
     add_inode(tx, destination.path, new, moved)
     add_entry(tx, destination.path, new, counts, skip=shared)

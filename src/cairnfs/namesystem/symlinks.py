@@ -76,7 +76,7 @@ def create_symlink(
 def get_link_target(tx: Transaction, caller: Caller, path: FsPath) -> str:
     """Where a link points; of a path through a link, where to go on."""
     try:
-        status: FileStatus | None = get_file_link_info(tx, caller, path)
+        status: FileStatus | None = get_file_link_info.function(tx, caller, path)
     except UnresolvedPathException as elsewhere:
         return str(elsewhere)
     if status is None:

@@ -247,8 +247,10 @@ class LocalReads(Protocol):
 class Store(Protocol):
     """A place where committed rows live; see the module's text for what holds."""
 
-    local: LocalReads | None
-    """Set when this process alone writes to the store: what was read stays true."""
+    @property
+    def local(self) -> LocalReads | None:
+        """Set when this process alone writes to the store: what was read stays true."""
+        ...
 
     async def meta(self) -> dict[str, str]:
         """What was written down at formatting time, and the schema's version."""

@@ -7,7 +7,6 @@
 | LEASES     | inode id     |               | holder hash  | who is writing a file              |
 | HOLDERS    | 0            | client name   |              | when a writer was last heard of    |
 | ORPHANS    | 0            | inode id      |              | detached subtrees to be reclaimed  |
-| DUTIES     | 0            | duty          |              | which NameNode does it, until when |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order.
 """
@@ -28,8 +27,10 @@ class Table(enum.IntEnum):
     LEASES = 2
     HOLDERS = 3
     ORPHANS = 4
-    DUTIES = 5
 
+
+KEEPS_PAST = frozenset({int(Table.INODES), int(Table.BLOCKS)})
+"""Tables whose superseded versions a snapshot may need."""
 
 INDEX = struct.Struct(">I")
 NUMBER = struct.Struct(">Q")

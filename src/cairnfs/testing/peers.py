@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from cairnfs.clock import SystemClock
 from cairnfs.config import NameNodeSettings
@@ -73,6 +73,25 @@ class KeyedClient(ClientProtocol):
         return self._namenode.wait(
             self._namenode.namenode.call(operation, *arguments, key=key, is_retry=self.is_retry)
         )
+
+
+class PendingCalls(ClientProtocol):
+    """Calls that return what to await; for many at once in the NameNode's own loop.
+
+    Every call has a key.  Only for the methods that return something.
+    """
+
+    def __init__(self, namenode: NameNode, client_id: bytes | None = None) -> None:
+        caller = namenode.caller(namenode.superuser, (), "127.0.0.1")
+        super().__init__(cast(NameNodeThread, None), caller)
+        if client_id is not None:
+            self.client_id = client_id
+            self.client_name = f"DFSClient_{client_id.hex()[:12]}"
+        self._target = namenode
+
+    def _run(self, operation: Operation, *arguments: Any) -> Any:
+        key = CallKey(self.client_id, next(self._call_ids))
+        return self._target.call(operation, *arguments, key=key)
 
 
 class FaultyNameNodeThread(NameNodeThread):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
@@ -21,18 +21,18 @@ class CallKey(NamedTuple):
     call_id: int
 
 
+R = TypeVar("R")
+
+
 @dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Generic[R]):
     """A function of a transaction, and what runners have to know of it."""
 
-    function: Callable[..., Any]
+    function: Callable[..., R]
     name: str
     mutates: bool
     at_most_once: bool
     starts_alone: bool
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.function(*arguments)
 
     @property
     def reply_type(self) -> Any:
@@ -42,14 +42,14 @@ class Operation:
 
 def operation(
     *, mutates: bool = True, at_most_once: bool = False, starts_alone: bool = False
-) -> Callable[[Callable[..., Any]], Operation]:
+) -> Callable[[Callable[..., R]], Operation[R]]:
     """Declare an operation.
 
     `at_most_once` marks the calls that Hadoop marks so: their reply is stored
     with the change, and a retry is answered with it instead of running again.
     """
 
-    def declare(function: Callable[..., Any]) -> Operation:
+    def declare(function: Callable[..., R]) -> Operation[R]:
         return Operation(
             function,
             function.__name__,
@@ -65,7 +65,7 @@ def operation(
 class Call:
     """One call on its way: what to run, for whom, and whom to tell."""
 
-    operation: Operation
+    operation: Operation[Any]
     arguments: tuple[Any, ...]  # after the transaction
     done: Done
     key: CallKey | None = None
@@ -85,7 +85,9 @@ class Call:
 
 def encode_replies(replies: list[tuple[int, Any]]) -> bytes:
     """Replies of one client, by call id, as one blob."""
-    return msgspec.msgpack.encode([(id, msgspec.Raw(msgspec.msgpack.encode(r))) for id, r in replies])
+    return msgspec.msgpack.encode(
+        [(id, msgspec.Raw(msgspec.msgpack.encode(r))) for id, r in replies]
+    )
 
 
 def decode_reply(blob: bytes, call_id: int, reply_type: Any) -> tuple[bool, Any]:

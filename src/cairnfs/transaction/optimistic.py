@@ -46,8 +46,8 @@ from cairnfs.transaction.runner import (
     RunnerStatistics,
     join_readings,
 )
-from cairnfs.transaction.views import CachedRows, LoadedRows, Speculation
 from cairnfs.transaction.transaction import Missing, MustRunAlone, OutOfNumbers, Transaction
+from cairnfs.transaction.views import CachedRows, LoadedRows, Speculation
 
 log = logging.getLogger(__name__)
 
@@ -142,11 +142,25 @@ class OptimisticRunner:
         try:
             async with self._store.transaction() as transaction:
                 await transaction.take_clock()
-                await self._turn(calls, transaction)
+                await self._turn(await self._not_run_before(calls), transaction)
                 await self._commit(transaction.commit)
         except Exception as error:
             self._give_up(error, self._group)
             self._answer_all((call for call in calls if not call.is_answered), error)
+
+    async def _not_run_before(self, calls: list[Call]) -> list[Call]:
+        """Answer the retries that have run on another NameNode; the others are left.
+
+        Nobody else can commit now, so there is no doubt.
+        """
+        left = []
+        for call in calls:
+            was_there, reply = await self._in_progress.find_reply(call)
+            if was_there:
+                self._answer(call, reply, None)
+            else:
+                left.append(call)
+        return left
 
     async def _load(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
         if self._cache is not None:
@@ -262,6 +276,7 @@ class OptimisticRunner:
                     self._hints.note_entry(key, entry.record)
         if self._cache is not None:
             self._cache.add_totals(group.totals, base)
+            self._cache.drop_totals(id for run in group.runs for id in run.transaction.dropped)
         self._view.groups = [self._group]
         for run in group.runs:
             self._answer(run.call, run.result, run.error)
@@ -311,7 +326,8 @@ class OptimisticRunner:
     # Calls.
 
     def _enqueue(self, call: Call) -> None:
-        if call.operation.starts_alone and self._cache is None:
+        must_look_up = call.is_retry and call.operation.at_most_once
+        if (call.operation.starts_alone or must_look_up) and self._cache is None:
             self._alone.append(call)
         else:
             self._arrived.append(call)

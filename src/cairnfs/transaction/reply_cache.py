@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
-from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.base import Store
 from cairnfs.transaction.calls import Call, CallKey, decode_reply
 
@@ -52,18 +52,30 @@ class CallsInProgress:
         if self._calls.get(call.key) is call:
             del self._calls[call.key]
 
+    async def find_reply(self, call: Call) -> tuple[bool, Any]:
+        """Whether a retry has run before, on this or another NameNode, and its reply.
+
+        Only for certain while nobody else can commit what the call would change: what
+        another NameNode has sent to the store before it died may still take effect.
+        """
+        if not call.is_retry or not call.operation.at_most_once:
+            return False, None
+        assert call.key is not None, "only a call with a key can be a retry"
+        for blob in await self._store.find_replies(call.key.client_id, call.key.call_id):
+            was_there, reply = decode_reply(blob, call.key.call_id, call.operation.reply_type)
+            if was_there:
+                return True, reply
+        return False, None
+
     async def _look_up(self, call: Call, enqueue: Callable[[Call], None]) -> None:
-        assert call.key is not None
         try:
-            blobs = await self._store.find_replies(call.key.client_id, call.key.call_id)
-        except StoreUnavailableException as error:
+            was_there, reply = await self.find_reply(call)
+        except Exception as error:  # the store's, or our own: nobody may wait for ever
             self.remove(call)
             call.finish(None, error)
             return
-        for blob in blobs:
-            was_there, reply = decode_reply(blob, call.key.call_id, call.operation.reply_type)
-            if was_there:
-                self.remove(call)
-                call.finish(reply, None)
-                return
-        enqueue(call)
+        if was_there:
+            self.remove(call)
+            call.finish(reply, None)
+        else:
+            enqueue(call)

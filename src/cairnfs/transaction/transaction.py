@@ -8,13 +8,13 @@ not lock, wait, log, or look at a clock other than `now_ms`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import msgspec
 
 from cairnfs.store.base import ABSENT, Bound, Key, Reading, Scan, Totals
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import KEEPS_PAST, Table
 
 Counts = tuple[tuple[int, int], ...]
 """Changes to some counters of a totals vector: `((Count.FILES, 1), ...)`."""
@@ -81,8 +81,12 @@ class Transaction:
     """Reads, writes and additions of one run of one operation."""
 
     __slots__ = (
+        "_new_inodes",
+        "_next_number",
+        "_view",
         "alone",
         "bounds",
+        "covered",
         "dropped",
         "emptied",
         "kept",
@@ -94,9 +98,6 @@ class Transaction:
         "touches",
         "writes",
         "written",
-        "_new_inodes",
-        "_next_number",
-        "_view",
     )
 
     def __init__(
@@ -107,6 +108,7 @@ class Transaction:
         self._new_inodes: set[int] = set()
         self.now_ms = now_ms
         self.alone = alone
+        self.covered = 0  # the latest TxID at which a snapshot needs what is changed here
         self.reads: dict[Key, Entry] = {}
         self.writes: dict[Key, Any] = {}
         self.kept: list[Key] = []
@@ -138,6 +140,22 @@ class Transaction:
         key = self._view.key_of_id(table, id)
         return None if key is None else self.get(key)
 
+    def need(self, keys: Iterable[Key] = (), totals: Iterable[int] = ()) -> None:
+        """Have these at hand before they are asked for one by one: one read for all."""
+        lacking = Reading()
+        for key in keys:
+            try:
+                self._view.entry(key)
+            except Missing:
+                lacking.keys.append(key)
+        for id in totals:
+            try:
+                self._view.totals(id)
+            except Missing:
+                lacking.totals.append(id)
+        if lacking.keys or lacking.totals:
+            raise Missing(lacking)
+
     def version(self, key: Key) -> int:
         """TxID of the version that was read; 0 if there is none yet."""
         entry = self.reads[key]
@@ -160,6 +178,14 @@ class Transaction:
             self.saw_uncommitted = True
         return totals
 
+    def peek_totals(self, id: int) -> Totals:
+        """As `totals`, for a look that decides nothing.
+
+        Whoever relies on totals is thrown out with whoever has added to them; a
+        sibling that only made sure that a limit is far away must not be.
+        """
+        return self._view.totals(id)[0]
+
     def added(self, id: int) -> dict[int, int]:
         """What this transaction itself has added to a directory's totals so far."""
         added: dict[int, int] = {}
@@ -174,15 +200,23 @@ class Transaction:
     def put(self, key: Key, record: Any) -> None:
         """Write a record; it must have been looked for before."""
         assert key in self.reads or key in self.writes, f"{key} is written unread"
+        if self.covered:
+            self._keep_if_covered(key)
+        self.writes[key] = record
+
+    def put_new(self, key: Key, record: Any) -> None:
+        """Write a record whose key can't be taken; that it is not is checked at the commit."""
+        self.reads[key] = UNBORN
         self.writes[key] = record
 
     def delete(self, key: Key) -> None:
         """Remove the record of a key."""
         self.put(key, None)
 
-    def keep(self, key: Key) -> None:
-        """The version that was read goes to the past: a snapshot needs it."""
-        self.kept.append(key)
+    def cover(self, txid: int) -> None:
+        """Versions as old as this are needed by a snapshot: they go to the past, not away."""
+        if txid > self.covered:
+            self.covered = txid
 
     def add(self, id: int, counts: Counts, *, mtime_ms: int = -1) -> None:
         """Add to a directory's totals; never conflicts with another addition."""
@@ -215,6 +249,15 @@ class Transaction:
         """A new number of another counter."""
         return self._next_number(counter)
 
+    def _keep_if_covered(self, key: Key) -> None:
+        # An uncommitted version is younger than every snapshot, and whoever
+        # wrote it has kept what was there before.
+        entry = self.reads.get(key, NO_ENTRY)
+        if entry.record is None or entry.writer is not None or key[0] not in KEEPS_PAST:
+            return
+        if entry.since <= self.covered and key not in self.writes:
+            self.kept.append(key)
+
     def forget_changes(self) -> None:
         """The operation failed: what it had recorded is void, what it read is not."""
         self.writes.clear()
@@ -227,4 +270,3 @@ class Transaction:
     @property
     def changes_anything(self) -> bool:
         return bool(self.writes or self.touches or self.dropped)
-
