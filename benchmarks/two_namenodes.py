@@ -92,7 +92,7 @@ async def _run(
 
 
 async def _start(url: str, name: str, directories: int, seconds: float) -> Any:
-    path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "benchmarks.two_namenodes"),
         *(url, name, str(directories), str(seconds)),

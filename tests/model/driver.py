@@ -194,6 +194,7 @@ class Product:
             url, configuration.control, duties=False, address="127.0.0.1:8020"
         )
         self.delays = Delays()
+        self._past_conflicts = 0  # of NameNodes before their restart
         self._pool = ThreadPoolExecutor(8)
         asyncio.run(format_namespace(url, FormatSettings(SUPERUSER), clock))
         self.namenodes: list[NameNodeThread] = []
@@ -210,6 +211,7 @@ class Product:
 
     def restart(self, namenode: int) -> None:
         index = namenode % len(self.namenodes)
+        self._past_conflicts += sum(self.namenodes[index].statistics.conflicts.values())
         self.namenodes[index].stop()
         self.namenodes[index] = self._start()
         self._make_clients(index)
@@ -234,7 +236,8 @@ class Product:
 
     @property
     def conflicts(self) -> int:
-        return sum(sum(each.statistics.conflicts.values()) for each in self.namenodes)
+        now = sum(sum(each.statistics.conflicts.values()) for each in self.namenodes)
+        return self._past_conflicts + now
 
     def close(self) -> None:
         for thread in self.namenodes:

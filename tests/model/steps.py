@@ -139,6 +139,7 @@ class World:
 
     paths: list[str] = field(default_factory=lambda: ["/"])
     usage: dict[str, tuple[int, int]] = field(default_factory=dict)  # inodes, space of directories
+    scenes: tuple[Any, ...] = ()  # that batches are to play; all if none is named
 
 
 def make_step(
@@ -172,8 +173,8 @@ def make_batch(choose: Choose, world: World, namenodes: int) -> Batch:
     focus = choose.among(directories) if choose.number(0, 3) else _fresh_path(choose)
     near = World([path for path in world.paths if _is_near(path, focus)] or ["/"], world.usage)
     before: tuple[Step, ...] = ()
-    if choose.number(0, 2):
-        before, calls = choose.among(SCENES)(choose, near, focus)
+    if world.scenes or choose.number(0, 2):
+        before, calls = choose.among(world.scenes or SCENES)(choose, near, focus)
         if choose.number(0, 2) == 0:
             calls.append(_near_call(choose, near, focus))
     else:
@@ -195,7 +196,7 @@ def make_batch(choose: Choose, world: World, namenodes: int) -> Batch:
 Scene = tuple[tuple[Step, ...], list[Step]]
 
 
-def _last_place(choose: Choose, near: World, focus: str) -> Scene:
+def last_place(choose: Choose, near: World, focus: str) -> Scene:
     """One inode or one block more is allowed (thesis 004, figure 3.3); several want it."""
     inodes, space_bytes = near.usage.get(focus, (1, 0))
     if choose.number(0, 2):
@@ -216,7 +217,7 @@ def _last_place(choose: Choose, near: World, focus: str) -> Scene:
     return (quota,), calls
 
 
-def _loop(choose: Choose, near: World, focus: str) -> Scene:
+def loop(choose: Choose, near: World, focus: str) -> Scene:
     """Directories that move into each other."""
     others = [path for path in near.usage if path not in ("/", focus)] or ["/a"]
     calls = []
@@ -227,7 +228,7 @@ def _loop(choose: Choose, near: World, focus: str) -> Scene:
     return (), calls
 
 
-def _vanishing_parent(choose: Choose, near: World, focus: str) -> Scene:
+def vanishing_parent(choose: Choose, near: World, focus: str) -> Scene:
     """A directory goes away, or elsewhere, while something is put into it."""
     above = focus[: focus.rfind("/", 1)] if focus.count("/") > 1 else focus
     gone = choose.among((focus, above))
@@ -253,7 +254,7 @@ def _vanishing_parent(choose: Choose, near: World, focus: str) -> Scene:
     return (), calls
 
 
-def _one_file(choose: Choose, near: World, focus: str) -> Scene:
+def one_file(choose: Choose, near: World, focus: str) -> Scene:
     """Everybody wants something of the same file."""
     files = [path for path in near.paths if path not in near.usage] or [_join(focus, "a")]
     file = choose.among(files)
@@ -277,7 +278,7 @@ def _one_file(choose: Choose, near: World, focus: str) -> Scene:
     return (), [choose.among(options) for _ in range(choose.among((2, 3, 4, 5)))]
 
 
-def _one_name(choose: Choose, near: World, focus: str) -> Scene:
+def one_name(choose: Choose, near: World, focus: str) -> Scene:
     """Several make, or move to, the same name."""
     name = _join(focus, choose.among((*NAMES, "d")))
     options = [
@@ -296,13 +297,13 @@ def _one_name(choose: Choose, near: World, focus: str) -> Scene:
 
 
 SCENES = (
-    _last_place,
-    _last_place,
-    _loop,
-    _vanishing_parent,
-    _vanishing_parent,
-    _one_file,
-    _one_name,
+    last_place,
+    last_place,
+    loop,
+    vanishing_parent,
+    vanishing_parent,
+    one_file,
+    one_name,
 )
 RECURSIVE = (("recursive", True),)
 MOSTLY_SUPERUSER = (SUPERUSER, SUPERUSER, "alice")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.model.driver import CONFIGURATIONS, Divergence
+from tests.model.steps import last_place, loop, one_file, one_name, vanishing_parent
 from tests.model.walk import open_on_server, shrink, walk
 
 from cairnfs.config import Control
@@ -21,9 +22,9 @@ STEPS_MAX = 12_000
 SEED = 7
 
 
-def find_concurrent(server: PostgresServer) -> Divergence | None:
+def find_concurrent(server: PostgresServer, *scenes: Any) -> Divergence | None:
     with open_on_server(TWO_NAMENODES, server, "mutant") as product:
-        return walk(product, SEED, STEPS_MAX, batches_percent=70).divergence
+        return walk(product, SEED, STEPS_MAX, batches_percent=80, scenes=scenes).divergence
 
 
 def test_without_validation_two_namenodes_overwrite_each_other(
@@ -34,21 +35,21 @@ def test_without_validation_two_namenodes_overwrite_each_other(
         return OptimisticRunner(store, clock, prefetch, membership=membership, validate=False)
 
     monkeypatch.setattr(namenode, "make_runner", careless)
-    assert find_concurrent(postgres_server) is not None
+    assert find_concurrent(postgres_server, one_name, one_file) is not None
 
 
 def test_without_bounds_the_last_place_is_given_twice(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Transaction, "bound", lambda *arguments: None)
-    assert find_concurrent(postgres_server) is not None
+    assert find_concurrent(postgres_server, last_place) is not None
 
 
 def test_structural_calls_that_do_not_run_alone_are_noticed(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Transaction, "require_alone", lambda transaction: None)
-    assert find_concurrent(postgres_server) is not None
+    assert find_concurrent(postgres_server, vanishing_parent, loop) is not None
 
 
 def forget_replication(monkeypatch: pytest.MonkeyPatch) -> None:

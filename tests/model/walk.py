@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.model.driver import Configuration, Divergence, Pair, Product, temporary_directory
 from tests.model.steps import Batch, RandomChoose, Step, make_step
@@ -82,6 +83,7 @@ def walk(
     *,
     on_progress: Callable[[Walk], None] | None = None,
     batches_percent: int = 20,
+    scenes: tuple[Any, ...] = (),
 ) -> Walk:
     """Take random steps until there were enough, or until one diverges."""
     done = Walk(product.configuration, seed)
@@ -98,6 +100,7 @@ def walk(
                 pair.begin()
                 done.trace = []
                 world = pair.world()
+            world.scenes = scenes
             step = make_step(choose, world, product.configuration.namenodes, batches_percent)
             done.trace.append(step)
             pair.run(step)

@@ -46,6 +46,7 @@ from cairnfs.transaction.transaction import Transaction
 
 LISTING_LIMIT = 1000  # dfs.ls.limit
 DIRECTORY_ITEMS_MAX = 1024 * 1024  # dfs.namenode.fs-limits.max-directory-items
+ITEMS_MARGIN = 100_000  # more than a directory can grow by while a number is peeked at
 
 _CHILDREN = int(Count.CHILDREN)
 
@@ -245,9 +246,9 @@ def check_limits(tx: Transaction, path: FsPath, parents: Sequence[Inode], name: 
     parent = parents[-1]
     if key_of(parent) in tx.writes:
         return  # made by this very call, hence empty
-    items = tx.peek_totals(parent.id).counts[_CHILDREN]
-    if items >= DIRECTORY_ITEMS_MAX:
-        items = tx.peek_totals(parent.id).counts[_CHILDREN]
+    # Far from the limit a number from a moment ago will do.
+    if tx.peek_totals(parent.id).counts[_CHILDREN] >= DIRECTORY_ITEMS_MAX - ITEMS_MARGIN:
+        items = tx.totals(parent.id).counts[_CHILDREN]
         items += tx.added(parent.id).get(_CHILDREN, 0)  # one may have been taken out by this call
         if items >= DIRECTORY_ITEMS_MAX:
             raise MaxDirectoryItemsExceededException(

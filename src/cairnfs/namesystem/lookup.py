@@ -256,8 +256,7 @@ def prefetch_paths(arguments: tuple[object, ...], hints: PathHints) -> Reading:
             if hint is None:
                 break
             parent_id = hint.id
-        if hint is None or hint.is_directory:
-            # Of the directory itself, or of the one that something is to be added to.
+        if not path.components or (hint is not None and hint.is_directory):
             reading.totals.append(parent_id)
     return reading
 

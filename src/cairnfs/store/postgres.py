@@ -327,8 +327,13 @@ class PostgresTransaction:
             yield self._connection
         except BaseException as error:
             meaning = self._connections.translate(error)
-            if isinstance(meaning, ConnectionLost) or not isinstance(error, Exception):
-                self._drop()
+            if (
+                isinstance(meaning, ConnectionLost)
+                or isinstance(error, asyncpg.ReadOnlySQLTransactionError)
+                or not isinstance(error, Exception)
+            ):
+                self._connections.give_back(self._connection, error)
+                self._connection = None
             if isinstance(meaning, ConnectionLost):
                 text = f"{meaning}; nothing was changed"
                 raise StoreUnavailableException(text) from error

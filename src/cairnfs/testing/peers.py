@@ -202,6 +202,7 @@ class ProcessPeer:
         self._open: dict[int, Future[Any]] = {}
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        self.is_alive = True
         self._ask("_ready").result(WAIT_LIMIT_S)
 
     def call(self, method: str, *arguments: Any, **options: Any) -> Any:
@@ -259,6 +260,7 @@ class ProcessPeer:
             answer.set_exception(EOFError("the NameNode's process is gone"))
 
     def _end(self) -> None:
+        self.is_alive = False
         self.process.join()
         self._reader.join()
         self._connection.close()

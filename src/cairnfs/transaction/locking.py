@@ -38,6 +38,7 @@ from cairnfs.transaction.calls import Call
 from cairnfs.transaction.group import Group, Run, build_batch
 from cairnfs.transaction.hints import PathHints
 from cairnfs.transaction.numbers import Numbers
+from cairnfs.transaction.records import decode
 from cairnfs.transaction.reply_cache import CallsInProgress
 from cairnfs.transaction.runner import (
     WAIT_MAX_S,
@@ -49,7 +50,7 @@ from cairnfs.transaction.runner import (
     join_readings,
 )
 from cairnfs.transaction.transaction import Missing, OutOfNumbers, Transaction
-from cairnfs.transaction.views import LoadedRows, Speculation
+from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
 
 HINTS_MAX = 400_000
 ATTEMPTS_MAX = 100
@@ -80,6 +81,7 @@ class LockingRunner:
         self._membership = membership or LoneMember()
         self._numbers = Numbers(store)
         self._hints = PathHints(HINTS_MAX)
+        self._peeked = PeekedTotals()
         self._in_progress = CallsInProgress(store)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -133,7 +135,10 @@ class LockingRunner:
         """Run the operation until it lacks nothing."""
         while True:
             transaction = Transaction(
-                Speculation(rows), self._clock.now_ms(), self._numbers.take, alone=True
+                Speculation(rows, self._peeked),
+                self._clock.now_ms(),
+                self._numbers.take,
+                alone=True,
             )
             try:
                 result = call.operation.function(transaction, *call.arguments)
@@ -164,6 +169,7 @@ class LockingRunner:
             found = await read(wanted)
             self.statistics.reads += 1
             self._hints.note(wanted, found)
+            self._peeked.note(found, self._clock.now_ms())
             return LoadedRows(wanted, found)
 
         return await self._execute(call, await load(Reading()), load)
@@ -222,7 +228,7 @@ class PessimisticRunner(LockingRunner):
     async def _run(self, call: Call) -> tuple[Any, BaseException | None]:
         if call.conflicts > LOCK_ATTEMPTS_MAX:
             return await self._run_alone(call)
-        modes = await self._resolve(call)
+        wanted, modes = await self._resolve(call)
         async with self._store.transaction() as transaction:
             found = await transaction.lock(modes)
             was_there, reply = await self._in_progress.find_reply(call)
@@ -230,8 +236,9 @@ class PessimisticRunner(LockingRunner):
                 return reply, None
             reading = Reading(keys=list(modes))
             self._hints.note(reading, Found(rows=found))
-            rows = LoadedRows(reading, Found(rows=found))
-            locked_below = {rows.entry(key).record.id for key in found if key[0] == Table.INODES}
+            locked_below = {
+                decode(key[0], row.data).id for key, row in found.items() if key[0] == Table.INODES
+            }
             unlocked = Reading()
 
             async def load(more: Reading) -> LoadedRows:
@@ -242,15 +249,19 @@ class PessimisticRunner(LockingRunner):
                         raise _PathChanged
                 unlocked = join_readings([unlocked, more])
                 rows = LoadedRows(reading, Found(rows=found))
-                rows.extend(unlocked, await transaction.read(unlocked))
+                now_found = await transaction.read(unlocked)
+                rows.extend(unlocked, now_found)
+                self._peeked.note(now_found, self._clock.now_ms())
                 self.statistics.reads += 1
                 return rows
 
+            expected = [key for key in wanted.keys if key not in modes]
+            rows = await load(Reading(keys=expected, totals=wanted.totals))
             run = await self._execute(call, rows, load)
             await self._commit(run, transaction)
             return run.result, run.error
 
-    async def _resolve(self, call: Call) -> dict[Key, LockMode]:
+    async def _resolve(self, call: Call) -> tuple[Reading, dict[Key, LockMode]]:
         """Phase one: which rows there are along the paths, hence which to lock and how."""
         previous: list[Key] | None = None
         while True:
@@ -267,7 +278,7 @@ class PessimisticRunner(LockingRunner):
             there = [key for key in path if key in found.rows]
             for key in there[-2:]:  # the target and its directory, or the last one there is
                 modes[key] = exclusive
-        return modes
+        return reading, modes
 
     @staticmethod
     def _paths(keys: list[Key]) -> list[list[Key]]:

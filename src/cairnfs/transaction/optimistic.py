@@ -47,7 +47,7 @@ from cairnfs.transaction.runner import (
     join_readings,
 )
 from cairnfs.transaction.transaction import Missing, MustRunAlone, OutOfNumbers, Transaction
-from cairnfs.transaction.views import CachedRows, LoadedRows, Speculation
+from cairnfs.transaction.views import CachedRows, LoadedRows, PeekedTotals, Speculation
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,8 @@ class OptimisticRunner:
         self._short_of: set[str] = set()
         self._hints = PathHints(CACHE_ENTRIES_MAX)
         self._cache = CachedRows(store.local, CACHE_ENTRIES_MAX) if store.local else None
-        self._view = Speculation(self._cache or LoadedRows(Reading(), Found()))
+        self._peeked = PeekedTotals() if self._cache is None else None
+        self._view = Speculation(self._cache or LoadedRows(Reading(), Found()), self._peeked)
         self._group = Group()
         self._view.groups = [self._group]
         self._in_progress = CallsInProgress(store)
@@ -163,7 +164,7 @@ class OptimisticRunner:
         return left
 
     async def _load(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
-        if self._cache is not None:
+        if self._peeked is None:
             return
         for call in calls:
             if call.wanted is None:
@@ -173,6 +174,7 @@ class OptimisticRunner:
         self.statistics.reads += 1
         self._view.committed = LoadedRows(reading, found)
         self._hints.note(reading, found)
+        self._peeked.note(found, self._clock.now_ms())
 
     def _execute(self, call: Call, *, alone: bool) -> bool:
         """Run a call once.  False: it lacks something and has to run again."""

@@ -73,6 +73,10 @@ class View(Protocol):
         """The totals, and whether uncommitted changes are part of them."""
         ...
 
+    def peek_totals(self, id: int) -> Totals:
+        """The totals as of a short while ago, if nothing newer is at hand."""
+        ...
+
 
 NumberSource = Callable[[str], int]
 
@@ -184,7 +188,7 @@ class Transaction:
         Whoever relies on totals is thrown out with whoever has added to them; a
         sibling that only made sure that a limit is far away must not be.
         """
-        return self._view.totals(id)[0]
+        return self._view.peek_totals(id)
 
     def added(self, id: int) -> dict[int, int]:
         """What this transaction itself has added to a directory's totals so far."""

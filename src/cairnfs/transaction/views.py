@@ -165,11 +165,33 @@ class LoadedRows:
         self._totals_asked |= later._totals_asked
 
 
+class PeekedTotals:
+    """Totals that were read a short while ago, for those who need to know only roughly."""
+
+    def __init__(self, lifetime_ms: int = 1000, entries_max: int = 100_000) -> None:
+        self._lifetime_ms = lifetime_ms
+        self._entries_max = entries_max
+        self._totals: dict[int, Totals] = {}
+        self._since_ms = 0
+
+    def get(self, id: int) -> Totals | None:
+        return self._totals.get(id)
+
+    def note(self, found: Found, now_ms: int) -> None:
+        """Remember what was read, and forget all of it now and then."""
+        age_ms = now_ms - self._since_ms
+        if not 0 <= age_ms < self._lifetime_ms or len(self._totals) > self._entries_max:
+            self._totals.clear()
+            self._since_ms = now_ms
+        self._totals.update(found.totals)
+
+
 class Speculation:
     """Committed rows with the uncommitted changes of this NameNode over them."""
 
-    def __init__(self, committed: CommittedRows) -> None:
+    def __init__(self, committed: CommittedRows, peeked: PeekedTotals | None = None) -> None:
         self.committed = committed
+        self._peeked = peeked
         self.groups: list[Group] = []
         self._pending: dict[Key, Entry] = {}
 
@@ -216,6 +238,10 @@ class Speculation:
                     totals = Totals(counts, addition.mtime_ms, max(totals.touched, 1))
                 uncommitted = True
         return totals, uncommitted
+
+    def peek_totals(self, id: int) -> Totals:
+        known = self._peeked.get(id) if self._peeked is not None else None
+        return self.totals(id)[0] if known is None else known
 
     # Changing.
 
