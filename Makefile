@@ -35,13 +35,13 @@ check: setup ## lint, formatting and types
 	    { echo "check: formatting differs; run $(BIN)/ruff format $(CHECKED)" >&2; exit 1; }
 	@$(BIN)/mypy --strict src
 
-demo: $(RUNTIME) ## start a small cluster and show it at work
+demo: $(RUNTIME) ## show the namespace at work, on a file in a temporary folder
 	@$(BIN)/python -m cairnfs.demo $(ARGS)
 
 bench: setup setup-postgres ## run the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
-soak: setup ## run random operations beside the model until stopped
+soak: setup setup-postgres ## run 100,000 random operations beside the model
 	@$(BIN)/python tests/model/soak.py $(ARGS)
 
 clean: ## remove .venv, caches and build output

@@ -435,6 +435,36 @@ def counted_twice(case: Case) -> list[str]:
     return wrong
 
 
+def commit_missed(case: Case) -> list[str]:
+    """A NameNode reads; before it looks at what it has read, a commit of its own ends.
+
+    What was committed is neither in what was read nor among what is uncommitted, but what
+    was created after it is.
+    """
+    if not case.is_free:
+        return []  # nothing is read while somebody commits
+    directory = case.path("missed")
+    case.a.call("mkdirs", directory)
+    case.a.pause_at(COMMIT)
+    first = case.a.start("create", f"{directory}/file")
+    run_to(case.a, COMMIT, [first])
+    second = case.a.start("mkdirs", f"{directory}/directory")
+    time.sleep(BLOCKED_S)  # it is run, and waits for the commit before its own
+    case.a.pause_at(WAS_READ)
+    reading = case.a.start("get_content_summary", directory)
+    run_to(case.a, WAS_READ, [reading])
+    case.a.resume(COMMIT)
+    case.a.pause_at(COMMIT)
+    outcome(first)
+    case.a.resume(WAS_READ)
+    wait([reading], BLOCKED_S)
+    case.a.resume(COMMIT)
+    outcome(second)
+    summary = outcome(reading)
+    seen = (summary.files, summary.directories)
+    return [] if seen in ((0, 1), (1, 1), (1, 2)) else [f"a directory without the file: {seen}"]
+
+
 SCENARIOS: list[Callable[[Case], list[str]]] = [
     fuzzy_read,
     phantom,
@@ -449,4 +479,5 @@ SCENARIOS: list[Callable[[Case], list[str]]] = [
     listing_of_two_moments,
     stat_of_half_a_move,
     counted_twice,
+    commit_missed,
 ]

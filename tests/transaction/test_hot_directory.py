@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.transaction.audit import audit
 
 from cairnfs.config import NameNodeSettings
 from cairnfs.namenode.namenode import NameNode
@@ -22,7 +23,6 @@ from cairnfs.transaction.calls import Call, operation
 from cairnfs.transaction.group import Run, choose_thrown_out
 from cairnfs.transaction.runner import ATTEMPTS_MAX
 from cairnfs.transaction.transaction import NO_ENTRY, Entry, Transaction
-from tests.transaction.audit import audit
 
 CREATORS = 1000
 

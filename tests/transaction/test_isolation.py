@@ -16,13 +16,13 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.transaction.audit import audit
+from tests.transaction.scenarios import SCENARIOS, Case
 
 from cairnfs.config import Control, NameNodeSettings
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.testing.peers import LocalPeer, ProcessPeer
 from cairnfs.testing.postgres_server import PostgresServer
-from tests.transaction.audit import audit
-from tests.transaction.scenarios import SCENARIOS, Case
 
 _numbers = count(1)
 

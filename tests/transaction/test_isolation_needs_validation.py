@@ -11,12 +11,6 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-
-from cairnfs.config import Control, NameNodeSettings
-from cairnfs.namenode.opening import format_namespace
-from cairnfs.store.base import Store
-from cairnfs.testing.faults import ClocklessStore, PausingStore
-from cairnfs.testing.peers import LocalPeer
 from tests.transaction.scenarios import (
     Case,
     create_while_ancestor_moves,
@@ -29,6 +23,12 @@ from tests.transaction.scenarios import (
     rename_loop,
     write_skew,
 )
+
+from cairnfs.config import Control, NameNodeSettings
+from cairnfs.namenode.opening import format_namespace
+from cairnfs.store.base import Store
+from cairnfs.testing.faults import ClocklessStore, PausingStore
+from cairnfs.testing.peers import LocalPeer
 
 Scenario = Callable[[Case], list[str]]
 
@@ -72,9 +72,7 @@ def test_without_validation_it_goes_wrong(postgres_dsn: str, scenario: Scenario)
     [rename_loop, deep_rename_loop, delete_while_created],
     ids=lambda scenario: scenario.__name__,
 )
-def test_without_validation_and_clock_it_goes_wrong(
-    postgres_dsn: str, scenario: Scenario
-) -> None:
+def test_without_validation_and_clock_it_goes_wrong(postgres_dsn: str, scenario: Scenario) -> None:
     assert play(postgres_dsn, scenario, validate=False, alone=False) != []
 
 

@@ -37,6 +37,10 @@ class LocatedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
     block: Block
     offset_bytes: int
 
+    @property
+    def end_bytes(self) -> int:
+        return self.offset_bytes + self.block.length_bytes
+
 
 class LocatedBlocks(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The blocks of a range of a file, and what a reader has to know of the whole."""
@@ -232,14 +236,13 @@ def _located(blocks: list[Block]) -> list[LocatedBlock]:
 
 
 def _choose_blocks(located: list[LocatedBlock], start: int, end: int) -> list[LocatedBlock]:
-    """The blocks from the one that holds `start` up to `end`; an empty first block always."""
-    if located and not located[0].block.length_bytes:
-        return located
-    for index, first in enumerate(located):
-        if first.offset_bytes + first.block.length_bytes > start:
-            rest = located[index + 1 :]
-            return [first, *(block for block in rest if block.offset_bytes < end)]
-    return []
+    """The block that holds `start`, and those after it that begin before `end`."""
+    index = 0
+    if located and located[0].block.length_bytes:  # HDFS begins with an empty first block
+        while index < len(located) and located[index].end_bytes <= start:
+            index += 1
+    rest = located[index + 1 :]
+    return located[index : index + 1] + [block for block in rest if block.offset_bytes < end]
 
 
 def _block_at(tx: Transaction, file: Inode, index: int) -> Block | None:

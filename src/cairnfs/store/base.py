@@ -187,6 +187,8 @@ class Found:
     ids: dict[tuple[int, int], list[Row]] = field(default_factory=dict)
     scans: dict[Scan, list[Row]] = field(default_factory=dict)
     totals: dict[int, Totals] = field(default_factory=dict)
+    txid: int | None = field(default=None, compare=False)
+    """The clock at that moment; a shared store tells it where totals are read."""
 
 
 class Conflict(Exception):

@@ -34,9 +34,9 @@ def _call(function: str, arguments: int) -> str:
 COMMIT = _call("cairn_commit", COMMIT_ARGUMENTS)
 CHECK = _call("cairn_check", CHECK_ARGUMENTS)
 
-_KEYS, _IDS, _SCANS, _TOTALS = range(4)
+_KEYS, _IDS, _SCANS, _TOTALS, _CLOCK = range(5)
 
-_WIDTHS = {_KEYS: 3, _IDS: 2, _SCANS: 4, _TOTALS: 1}  # arguments of each part
+_WIDTHS = {_KEYS: 3, _IDS: 2, _SCANS: 4, _TOTALS: 1, _CLOCK: 0}  # arguments of each part
 _PARTS = {
     _KEYS: (
         "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
@@ -61,6 +61,10 @@ _PARTS = {
         f" ARRAY[{', '.join(f's.{count.name.lower()}' for count in Count)}]"
         " FROM unnest({0}::bigint[]) WITH ORDINALITY u (id, n) JOIN totals s ON s.id = u.id"
     ),
+    _CLOCK: (
+        "SELECT {part}, 0, NULL::bigint, NULL::bytea, txid, NULL::bytea, NULL::bigint[]"
+        " FROM clock WHERE one = 1"
+    ),
 }
 
 _READ_KEYS = (
@@ -80,7 +84,7 @@ def read_statement(reading: Reading) -> tuple[str, list[Any]]:
             parts.append(part)
             arguments += zip(*wanted, strict=True)
     if reading.totals:
-        parts.append(_TOTALS)
+        parts += _TOTALS, _CLOCK
         arguments.append(reading.totals)
     return (_READ_KEYS if parts == [_KEYS] else _union(tuple(parts))), arguments
 
@@ -118,6 +122,8 @@ def collect(reading: Reading, records: Sequence[Any]) -> Found:
         elif part == _SCANS:
             scan = reading.scans[n - 1]
             found.scans[scan].append(Row((scan.table, a, b), since, data))
+        elif part == _CLOCK:
+            found.txid = since
         else:
             id = reading.totals[n - 1]
             found.totals[id] = _add(found.totals[id], Totals(counts, a, since))

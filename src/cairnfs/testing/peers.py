@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, Protocol, Self, cast
 
@@ -68,7 +69,7 @@ class KeyedClient(ClientProtocol):
         self.call_id = 0
         self.is_retry = False
 
-    def _run(self, operation: Operation, *arguments: Any) -> Any:
+    def _run(self, operation: Operation[Any], *arguments: Any) -> Any:
         key = CallKey(self.client_id, self.call_id)
         return self._namenode.wait(
             self._namenode.namenode.call(operation, *arguments, key=key, is_retry=self.is_retry)
@@ -89,7 +90,7 @@ class PendingCalls(ClientProtocol):
             self.client_name = f"DFSClient_{client_id.hex()[:12]}"
         self._target = namenode
 
-    def _run(self, operation: Operation, *arguments: Any) -> Any:
+    def _run(self, operation: Operation[Any], *arguments: Any) -> Any:
         key = CallKey(self.client_id, next(self._call_ids))
         return self._target.call(operation, *arguments, key=key)
 
@@ -298,6 +299,6 @@ def _serve(
             break
         begin = waiters.submit if method in controls else peer.start
         future = begin(controls.get(method, method), *arguments, **options)
-        future.add_done_callback(lambda done, number=number: answer(number, done))
+        future.add_done_callback(partial(answer, number))
     waiters.shutdown(wait=False)
     connection.close()

@@ -35,6 +35,8 @@ class Run:
     transaction: Transaction
     result: Any
     error: BaseException | None
+    read_at: int | None = None  # the clock when its totals were read
+    over: Group | None = None  # a group that was being committed while it ran
 
 
 class Addition:

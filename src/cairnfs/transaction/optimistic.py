@@ -87,6 +87,8 @@ class OptimisticRunner:
         self._arrived: list[Call] = []
         self._alone: list[Call] = []
         self._waiting = 0  # calls that sit out a moment after a conflict
+        self._read_at: int | None = None  # the clock when totals were last read
+        self._finished_at = 0  # the clock after our last commit
         self._committing: asyncio.Task[None] | None = None
         self._wakeup: asyncio.Future[None] | None = None
         self._closing = False
@@ -173,6 +175,7 @@ class OptimisticRunner:
         found = await (transaction or self._store).read(reading)
         self.statistics.reads += 1
         self._view.committed = LoadedRows(reading, found)
+        self._read_at = found.txid
         self._hints.note(reading, found)
         self._peeked.note(found, self._clock.now_ms())
 
@@ -205,7 +208,12 @@ class OptimisticRunner:
         elif not transaction.saw_uncommitted:
             self._answer(call, result, error)
             return True
-        self._group.append(Run(call, transaction, result, error))
+        elif self._read_at is not None and self._read_at < self._finished_at:
+            # A commit ended while we read, and is in neither: not in what was read, and
+            # no longer in what is uncommitted.
+            return False
+        over = self._view.groups[0] if len(self._view.groups) > 1 else None
+        self._group.append(Run(call, transaction, result, error, self._read_at, over))
         return True
 
     # Commits.
@@ -262,7 +270,9 @@ class OptimisticRunner:
                 raise StoreUnavailableException("the outcome of a commit is unknown") from unknown
             settled = await self._store.settle(member)
             if settled is None:
-                raise Conflict(list(batch.reads)) from unknown  # as if it had never been sent
+                # As if it had never been sent: everybody runs again.
+                keys = {key for run in group.runs for key in run.transaction.reads}
+                raise Conflict(list(keys)) from unknown
             base = settled
         self.statistics.commits += 1
         self.statistics.committed += len(group.runs)
@@ -280,8 +290,29 @@ class OptimisticRunner:
             self._cache.add_totals(group.totals, base)
             self._cache.drop_totals(id for run in group.runs for id in run.transaction.dropped)
         self._view.groups = [self._group]
+        self._finished_at = base + sum(run.transaction.changes_anything for run in group.runs)
         for run in group.runs:
             self._answer(run.call, run.result, run.error)
+        self._rerun_what_counted_twice(group, base)
+
+    def _rerun_what_counted_twice(self, group: Group, base: int) -> None:
+        """Whoever read the totals after a commit, and added those of its group once more.
+
+        It happens between a commit and the news of it.  Only answers can be wrong by
+        it: what a call changes is bounded when it is committed.
+        """
+        if self._cache is not None:
+            return
+        for run in [run for run in self._group.runs if run.over is group]:
+            transaction = run.transaction
+            if (
+                run.read_at is not None
+                and run.read_at > base
+                and not transaction.changes_anything
+                and not transaction.totals_read.isdisjoint(group.totals)
+            ):
+                self._group.runs.remove(run)
+                self._run_again(run.call)
 
     def _throw_out(self, group: Group, conflict: Conflict) -> None:
         runs = group.runs + self._group.runs

@@ -1,0 +1,46 @@
+"""What the documents promise: the README's example runs, the demo runs, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
+
+
+def run(*arguments: str) -> str:
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", *arguments], capture_output=True, text=True, timeout=120
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
+    example = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
+    assert "sqlite:///tmp/cairn/namespace.db" in example
+    script = tmp_path / "example.py"
+    script.write_text(example.replace("/tmp/cairn", str(tmp_path)))
+    output = run(str(script))
+    assert "[b'2026']" in output
+    assert "length_bytes=1000000" in output
+
+
+def test_the_demo_runs_and_shows_a_conflict_being_resolved() -> None:
+    output = run("-m", "cairnfs.demo")
+    conflicts = re.search(r"(\d+) calls were thrown out by validation", output)
+    assert conflicts is not None
+    assert int(conflicts[1]) >= 1
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_that_exist(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
+        if "://" not in target:
+            assert (document.parent / target).exists(), f"{document.name} points to {target}"
