@@ -247,7 +247,7 @@ async def use_everything(store: PostgresStore, n: int) -> None:
     batch.drops = [n + 2]
     batch.empties = [(0, 1_000_000)]
     batch.bounds = [Bound(n, 0, 100)]
-    batch.replies = [StoredReply(b"c", n, n, b"")]
+    batch.replies = [StoredReply(b"c", (n,), b"")]
     await store.commit(batch)
     keys = [key_of(n + 1), key_of(n + 2)]
     await store.read(Reading(keys=keys))

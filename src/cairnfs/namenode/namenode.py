@@ -6,6 +6,7 @@ other NameNode on the same store goes on where this one stopped.
 
 from __future__ import annotations
 
+import gc
 import logging
 from typing import Any
 
@@ -40,6 +41,7 @@ class NameNode:
     @classmethod
     async def start(cls, settings: NameNodeSettings, clock: Clock | None = None) -> NameNode:
         """Open the store, join the other NameNodes, and begin to serve."""
+        _relax_collector()
         opened = await open_store(settings)
         namenode = cls(settings, opened, clock or SystemClock())
         if settings.duties:
@@ -90,6 +92,12 @@ def make_runner(
     if control is Control.PESSIMISTIC:
         return PessimisticRunner(store, clock, prefetch_paths, membership=membership)
     return SystemLockRunner(store, clock, prefetch_paths, membership=membership)
+
+
+def _relax_collector() -> None:
+    """Look for cyclic garbage rarely: calls leave none, and caches make each look long."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def _nobody(result: Any, error: BaseException | None) -> None:

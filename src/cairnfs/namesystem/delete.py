@@ -34,7 +34,7 @@ from cairnfs.transaction.calls import operation
 from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
 
-RECLAIM_BATCH = 500  # rows removed by one transaction
+RECLAIM_BATCH = 100  # rows removed by one transaction: other callers wait for it
 
 
 class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):

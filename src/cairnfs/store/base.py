@@ -118,11 +118,10 @@ class Bound(NamedTuple):
 
 
 class StoredReply(NamedTuple):
-    """Replies to one client's calls, numbered `first_call` to `last_call`, in one blob."""
+    """Replies to calls of one client, by their numbers in ascending order, in one blob."""
 
     client_id: bytes
-    first_call: int
-    last_call: int
+    calls: tuple[int, ...]
     data: bytes
 
 
@@ -132,8 +131,9 @@ class Batch:
 
     `reads` are the versions that the transactions were computed from.  If one
     of them is no longer current, if a key that must be new is there or one to be
-    replaced is not, if a prefix that must be empty is not, or if a bound is
-    exceeded, `commit` raises `Conflict` and nothing is changed.
+    replaced is not, if a prefix that must be empty is not, if a bound is
+    exceeded, or if the reply to one of the calls is stored already, `commit`
+    raises `Conflict` and nothing is changed.
     """
 
     size: int  # transactions, hence TxIDs, in it
@@ -194,10 +194,19 @@ class Found:
 class Conflict(Exception):
     """The batch was computed from something that has changed since."""
 
-    def __init__(self, keys: Sequence[Key] = (), directories: Sequence[int] = ()) -> None:
-        super().__init__(f"{len(keys)} keys and {len(directories)} directories changed")
+    def __init__(
+        self,
+        keys: Sequence[Key] = (),
+        directories: Sequence[int] = (),
+        clients: Sequence[bytes] = (),
+    ) -> None:
+        super().__init__(
+            f"{len(keys)} keys and {len(directories)} directories changed,"
+            f" calls of {len(clients)} clients have run before"
+        )
         self.keys = frozenset(keys)
         self.directories = frozenset(directories)
+        self.clients = frozenset(clients)
 
 
 class CommitUnknown(Exception):

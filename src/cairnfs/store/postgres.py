@@ -365,7 +365,8 @@ def explain_failure(connections: Connections, batch: Batch, error: BaseException
         keys = keys_at(list(batch.reads), detail.get("reads", ()))
         if "replaced" in detail:
             keys = keys_at([put.key for put in batch.puts if put.replaces], detail["replaced"])
-        return Conflict(keys, detail.get("directories", ()))
+        clients = [batch.replies[n - 1].client_id for n in detail.get("repeated", ())]
+        return Conflict(keys, detail.get("directories", ()), clients)
     if error.sqlstate.startswith("40"):
         keys = [*batch.reads, *batch.deletes, *(put.key for put in batch.puts)]
         return Conflict(keys, [touch.id for touch in batch.touches])

@@ -46,7 +46,8 @@ CREATE TABLE totals (
 
 CREATE TABLE replies (
     client_id bytea NOT NULL, last_call bigint NOT NULL, txid bigint NOT NULL,
-    first_call bigint NOT NULL, expires_ms bigint NOT NULL, data bytea NOT NULL,
+    first_call bigint NOT NULL, expires_ms bigint NOT NULL, calls bigint[] NOT NULL,
+    data bytea NOT NULL,
     PRIMARY KEY (client_id, last_call, txid));
 CREATE INDEX replies_by_expiry ON replies (expires_ms);
 
@@ -154,7 +155,7 @@ CREATE FUNCTION cairn_commit(
     set_id bigint[], set_order integer[], set_data bytea[],
     touch_id bigint[], touch_mtime bigint[], touch_order integer[], touch_counts bigint[],
     drop_id bigint[],
-    reply_client bytea[], reply_first bigint[], reply_last bigint[], reply_data bytea[],
+    reply_client bytea[], reply_calls text[], reply_data bytea[],
     reply_expires bigint,
     empty_t integer[], empty_a bigint[],
     bound_id bigint[], bound_count integer[], bound_limit bigint[])
@@ -162,7 +163,7 @@ RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     base_ bigint;
     affected bigint;
-    missing bigint[];
+    culprits bigint[];
 BEGIN
     UPDATE clock SET txid = txid + size WHERE one = 1 RETURNING txid - size INTO STRICT base_;
 
@@ -209,12 +210,12 @@ BEGIN
             WHERE r.t = u.t AND r.a = u.a AND r.b = u.b;
         GET DIAGNOSTICS affected = ROW_COUNT;
         IF affected < cardinality(set_t) THEN
-            SELECT array_agg(u.n) INTO missing
+            SELECT array_agg(u.n) INTO culprits
                 FROM unnest(set_t, set_a, set_b) WITH ORDINALITY u (t, a, b, n)
                 LEFT JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b
                 WHERE r.since IS NULL;
             RAISE EXCEPTION 'rows to replace are gone' USING ERRCODE = 'CF001',
-                DETAIL = json_build_object('replaced', missing);
+                DETAIL = json_build_object('replaced', culprits);
         END IF;
     END IF;
 
@@ -256,10 +257,22 @@ BEGIN
     END IF;
 
     IF reply_client IS NOT NULL THEN
-        INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, data)
-            SELECT u.client_id, u.last_call, base_ + size, u.first_call, reply_expires, u.data
-            FROM unnest(reply_client, reply_first, reply_last, reply_data)
-                u (client_id, first_call, last_call, data);
+        SELECT array_agg(u.n) INTO culprits
+            FROM (SELECT unnest(reply_client), unnest(reply_calls)::bigint[],
+                         generate_series(1, cardinality(reply_client))) u (client_id, calls, n)
+            WHERE EXISTS (
+                SELECT FROM replies r
+                WHERE r.client_id = u.client_id AND r.last_call >= u.calls[1]
+                    AND r.first_call <= u.calls[cardinality(u.calls)] AND r.calls && u.calls);
+        IF culprits IS NOT NULL THEN
+            RAISE EXCEPTION 'calls have run before' USING ERRCODE = 'CF001',
+                DETAIL = json_build_object('repeated', culprits);
+        END IF;
+        INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, calls, data)
+            SELECT u.client_id, u.calls[cardinality(u.calls)], base_ + size, u.calls[1],
+                reply_expires, u.calls, u.data
+            FROM (SELECT unnest(reply_client), unnest(reply_calls)::bigint[], unnest(reply_data))
+                u (client_id, calls, data);
     END IF;
 
     IF empty_t IS NOT NULL OR bound_id IS NOT NULL THEN

@@ -23,16 +23,22 @@ from cairnfs.store.base import (
 )
 from cairnfs.store.schema import REPLY_RETENTION_MS
 
-COMMIT_ARGUMENTS = 43
-CHECK_ARGUMENTS = 11
+# Arguments of the functions: N a number, T integer[], I bigint[], S text[], B bytea[].
+# Numbers in arrays are sent as text, since asyncpg looks twice at each element of an array.
+_READS = "TIBI"
+_OUTCOME = "TIITI"
+_COMMIT = f"NNNNN{_READS}TIBTTIB{2 * 'TIBITB'}IITIIBSBN{_OUTCOME}"
+_CHECK = f"NN{_READS}{_OUTCOME}"
+_CASTS = {"T": "::text::integer[]", "I": "::text::bigint[]"}
 
 
-def _call(function: str, arguments: int) -> str:
-    return f"SELECT {function}({', '.join(f'${n}' for n in range(1, arguments + 1))})"
+def _call(function: str, kinds: str) -> str:
+    places = (f"${n}{_CASTS.get(kind, '')}" for n, kind in enumerate(kinds, 1))
+    return f"SELECT {function}({', '.join(places)})"
 
 
-COMMIT = _call("cairn_commit", COMMIT_ARGUMENTS)
-CHECK = _call("cairn_check", CHECK_ARGUMENTS)
+COMMIT = _call("cairn_commit", _COMMIT)
+CHECK = _call("cairn_check", _CHECK)
 
 _KEYS, _IDS, _SCANS, _TOTALS, _CLOCK = range(5)
 
@@ -40,18 +46,18 @@ _WIDTHS = {_KEYS: 3, _IDS: 2, _SCANS: 4, _TOTALS: 1, _CLOCK: 0}  # arguments of 
 _PARTS = {
     _KEYS: (
         "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
-        " FROM (SELECT unnest({0}::integer[]), unnest({1}::bigint[]), unnest({2}::bytea[]),"
-        " generate_series(1, cardinality({0}))) u (t, a, b, n)"
+        " FROM (SELECT unnest({0}::text::integer[]), unnest({1}::text::bigint[]),"
+        " unnest({2}::bytea[]), generate_series(1, cardinality({2}::bytea[]))) u (t, a, b, n)"
         " JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
     ),
     _IDS: (
         "SELECT {part}, u.n, r.a, r.b, r.since, r.data, NULL::bigint[]"
-        " FROM unnest({0}::integer[], {1}::bigint[]) WITH ORDINALITY u (t, id, n)"
+        " FROM unnest({0}::text::integer[], {1}::text::bigint[]) WITH ORDINALITY u (t, id, n)"
         " JOIN records r ON r.id = u.id AND r.t = u.t AND r.id IS NOT NULL"
     ),
     _SCANS: (
         "SELECT {part}, u.n, u.a, r.b, r.since, r.data, NULL::bigint[]"
-        " FROM unnest({0}::integer[], {1}::bigint[], {2}::bytea[], {3}::bigint[])"
+        " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::bytea[], {3}::text::bigint[])"
         " WITH ORDINALITY u (t, a, after, most, n)"
         " CROSS JOIN LATERAL (SELECT b, since, data FROM records"
         " WHERE t = u.t AND a = u.a AND b > u.after ORDER BY t, a, b LIMIT u.most) r"
@@ -59,7 +65,7 @@ _PARTS = {
     _TOTALS: (
         "SELECT {part}, u.n, s.mtime_ms, NULL::bytea, s.touched, NULL::bytea,"
         f" ARRAY[{', '.join(f's.{count.name.lower()}' for count in Count)}]"
-        " FROM unnest({0}::bigint[]) WITH ORDINALITY u (id, n) JOIN totals s ON s.id = u.id"
+        " FROM unnest({0}::text::bigint[]) WITH ORDINALITY u (id, n) JOIN totals s ON s.id = u.id"
     ),
     _CLOCK: (
         "SELECT {part}, 0, NULL::bigint, NULL::bytea, txid, NULL::bytea, NULL::bigint[]"
@@ -68,8 +74,9 @@ _PARTS = {
 }
 
 _READ_KEYS = (
-    "SELECT u.n, r.since, r.data FROM (SELECT unnest($1::integer[]), unnest($2::bigint[]),"
-    " unnest($3::bytea[]), generate_series(1, cardinality($1::integer[]))) u (t, a, b, n)"
+    "SELECT u.n, r.since, r.data FROM (SELECT unnest($1::text::integer[]),"
+    " unnest($2::text::bigint[]), unnest($3::bytea[]),"
+    " generate_series(1, cardinality($3::bytea[]))) u (t, a, b, n)"
     " JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
 )
 
@@ -78,14 +85,21 @@ def read_statement(reading: Reading) -> tuple[str, list[Any]]:
     """The statement for a reading that is not empty, and its arguments."""
     arguments: list[Any] = []
     parts = []
-    lists: list[Sequence[tuple[Any, ...]]] = [reading.keys, reading.ids, reading.scans]
-    for part, wanted in enumerate(lists):
-        if wanted:
-            parts.append(part)
-            arguments += zip(*wanted, strict=True)
+    if reading.keys:
+        t, a, b = zip(*reading.keys, strict=True)
+        parts.append(_KEYS)
+        arguments += numbers(t), numbers(a), b
+    if reading.ids:
+        t, ids = zip(*reading.ids, strict=True)
+        parts.append(_IDS)
+        arguments += numbers(t), numbers(ids)
+    if reading.scans:
+        t, a, after, limits = zip(*reading.scans, strict=True)
+        parts.append(_SCANS)
+        arguments += numbers(t), numbers(a), after, numbers(limits)
     if reading.totals:
         parts += _TOTALS, _CLOCK
-        arguments.append(reading.totals)
+        arguments.append(numbers(reading.totals))
     return (_READ_KEYS if parts == [_KEYS] else _union(tuple(parts))), arguments
 
 
@@ -154,16 +168,35 @@ def commit_arguments(batch: Batch) -> list[Any]:
             arguments += (None,) * 6
     arguments += _touches(batch.touches)
     arguments.append(batch.drops or None)
-    arguments += zip(*batch.replies, strict=True) if batch.replies else (None,) * 4
+    arguments += _replies(batch)
     arguments.append(batch.now_ms + REPLY_RETENTION_MS)
-    return arguments + _outcome(batch)
+    return _as_text(arguments + _outcome(batch), _COMMIT)
 
 
 def check_arguments(batch: Batch) -> list[Any]:
     """The arguments of `cairn_check`, for a batch that changes nothing."""
     member = batch.member
     identity = (None, None) if member is None else (member.id, member.epoch)
-    return [*identity, *_reads(batch), *_outcome(batch)]
+    return _as_text([*identity, *_reads(batch), *_outcome(batch)], _CHECK)
+
+
+def numbers(values: Iterable[int | None]) -> str:
+    """An array of numbers as PostgreSQL reads it."""
+    return "{" + ",".join(["NULL" if value is None else f"{value:d}" for value in values]) + "}"
+
+
+def _as_text(arguments: list[Any], kinds: str) -> list[Any]:
+    return [
+        numbers(argument) if kind in "TI" and argument is not None else argument
+        for argument, kind in zip(arguments, kinds, strict=True)
+    ]
+
+
+def _replies(batch: Batch) -> list[Any]:
+    if not batch.replies:
+        return [None] * 3
+    clients, calls, data = zip(*batch.replies, strict=True)
+    return [clients, [numbers(ids) for ids in calls], data]
 
 
 def _reads(batch: Batch) -> list[Any]:

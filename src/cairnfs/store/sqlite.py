@@ -8,7 +8,8 @@ stays true until it changes it itself (`local`).
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+import struct
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,8 @@ CREATE TABLE totals (
     mtime_ms INTEGER NOT NULL, touched INTEGER NOT NULL);
 CREATE TABLE replies (
     client_id BLOB NOT NULL, last_call INTEGER NOT NULL, txid INTEGER NOT NULL,
-    first_call INTEGER NOT NULL, expires_ms INTEGER NOT NULL, data BLOB NOT NULL,
+    first_call INTEGER NOT NULL, expires_ms INTEGER NOT NULL, calls BLOB NOT NULL,
+    data BLOB NOT NULL,
     PRIMARY KEY (client_id, last_call, txid)) WITHOUT ROWID;
 CREATE INDEX replies_by_expiry ON replies (expires_ms);
 """
@@ -88,8 +90,8 @@ _TOUCH = (
     + ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNT_COLUMNS)
 )
 _INSERT_REPLY = (
-    "INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, data)"
-    " VALUES (?, ?, ?, ?, ?, ?)"
+    "INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, calls, data)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -267,10 +269,11 @@ class SqliteStore:
         for id in batch.drops:
             db.execute("DELETE FROM totals WHERE id = ?", (id,))
         if batch.replies:
+            self._check_not_run_before(db, batch)
             expires_ms = batch.now_ms + REPLY_RETENTION_MS
             rows = [
-                (client, last, base + batch.size, first, expires_ms, data)
-                for client, first, last, data in batch.replies
+                (client, calls[-1], base + batch.size, calls[0], expires_ms, _pack(calls), data)
+                for client, calls, data in batch.replies
             ]
             db.executemany(_INSERT_REPLY, rows)
         self._check_outcome(db, batch)
@@ -285,6 +288,20 @@ class SqliteStore:
                 changed.append(key)
         if changed:
             raise Conflict(keys=changed)
+
+    @staticmethod
+    def _check_not_run_before(db: apsw.Connection, batch: Batch) -> None:
+        clients = []
+        for client, calls, _ in batch.replies:
+            stored: Any = db.execute(
+                "SELECT calls FROM replies"
+                " WHERE client_id = ? AND last_call >= ? AND first_call <= ?",
+                (client, calls[0], calls[-1]),
+            )
+            if any(not _unpack(packed).isdisjoint(calls) for (packed,) in stored):
+                clients.append(client)
+        if clients:
+            raise Conflict(clients=clients)
 
     def _check_outcome(self, db: apsw.Connection, batch: Batch) -> None:
         occupied = [
@@ -416,6 +433,14 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
             connection.execute(
                 "UPDATE meta SET value = ? WHERE name = 'schema version'", (str(version),)
             )
+
+
+def _pack(calls: Sequence[int]) -> bytes:
+    return struct.pack(f">{len(calls)}q", *calls)
+
+
+def _unpack(packed: bytes) -> set[int]:
+    return {call for (call,) in struct.iter_unpack(">q", packed)}
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -312,21 +312,33 @@ class StoreConformance(ConcurrencyConformance):
         raise NotImplementedError
 
     async def check_replies_are_found_by_call_until_they_expire(self) -> None:
-        reply = StoredReply(b"client", 5, 7, b"replies 5 to 7")
-        other = StoredReply(b"other", 5, 5, b"other's")
+        reply = StoredReply(b"client", (5, 7), b"5 and 7")
+        other = StoredReply(b"other", (5,), b"other's")
         await self.store.commit(Batch(size=1, now_ms=1000, replies=[reply, other]))
-        again = StoredReply(b"client", 7, 7, b"again")
-        await self.store.commit(Batch(size=1, now_ms=2000, replies=[again]))
+        between = StoredReply(b"client", (6, 8), b"6 and 8")
+        await self.store.commit(Batch(size=1, now_ms=2000, replies=[between]))
         assert await self.store.find_replies(b"client", 4) == []
-        assert await self.store.find_replies(b"client", 5) == [b"replies 5 to 7"]
-        assert set(await self.store.find_replies(b"client", 7)) == {b"replies 5 to 7", b"again"}
-        assert await self.store.find_replies(b"client", 8) == []
+        assert await self.store.find_replies(b"client", 5) == [b"5 and 7"]
+        assert set(await self.store.find_replies(b"client", 7)) == {b"5 and 7", b"6 and 8"}
+        assert await self.store.find_replies(b"client", 9) == []
         expiry_ms = 1000 + REPLY_RETENTION_MS
         assert await self.store.drop_expired_replies(expiry_ms, 10) == 0
         assert await self.store.drop_expired_replies(expiry_ms + 1, 1) == 1
         assert await self.store.drop_expired_replies(expiry_ms + 1, 10) == 1
-        assert await self.store.find_replies(b"client", 7) == [b"again"]
+        assert await self.store.find_replies(b"client", 7) == [b"6 and 8"]
         assert await self.store.find_replies(b"other", 5) == []
+
+    async def check_a_call_that_has_run_is_not_committed_again(self) -> None:
+        first = StoredReply(b"client", (5, 9), b"5 and 9")
+        await self.store.commit(Batch(size=1, now_ms=0, replies=[first]))
+        others = [StoredReply(b"client", (6, 7), b""), StoredReply(b"other", (5,), b"")]
+        await self.store.commit(Batch(size=1, now_ms=0, replies=others))
+        again = [StoredReply(b"new", (1,), b""), StoredReply(b"client", (8, 9, 10), b"")]
+        batch = Batch(size=1, now_ms=0, puts=[put(A, b"1")], replies=again)
+        conflict = await conflict_of(self.store.commit(batch))
+        assert conflict.clients == {b"client"}
+        assert await rows_of(self.store, A) == {}
+        assert await self.store.find_replies(b"new", 1) == []
 
     async def check_counters_hand_out_each_number_once(self) -> None:
         for counter, first in COUNTERS.items():

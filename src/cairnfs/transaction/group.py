@@ -130,6 +130,7 @@ def choose_thrown_out(runs: Iterable[Run], conflict: Conflict) -> set[Run]:
             not conflict.keys.isdisjoint(transaction.reads)
             or not stale_totals.isdisjoint(transaction.totals_read)
             or any(a in conflict.directories for _, a in transaction.emptied)
+            or (run.call.key is not None and run.call.key.client_id in conflict.clients)
             or any(id(entry.writer) in withdrawn for entry in transaction.reads.values())
         ):
             thrown.add(run)
@@ -159,14 +160,9 @@ def _replies(runs: list[Run]) -> list[StoredReply]:
     by_client: dict[bytes, list[tuple[int, Any]]] = {}
     for run in runs:
         key = run.call.key
-        if key is not None and run.call.operation.at_most_once and run.error is None:
+        if key is not None and run.call.operation.at_most_once and run.transaction.changes_anything:
             by_client.setdefault(key.client_id, []).append((key.call_id, run.result))
     return [
-        StoredReply(
-            client_id,
-            min(call_id for call_id, _ in replies),
-            max(call_id for call_id, _ in replies),
-            encode_replies(replies),
-        )
+        StoredReply(client_id, tuple(sorted(id for id, _ in replies)), encode_replies(replies))
         for client_id, replies in by_client.items()
     ]

@@ -119,7 +119,9 @@ class LockingRunner:
         while True:
             try:
                 return await self._run(call)
-            except (Conflict, _PathChanged):
+            except (Conflict, _PathChanged) as conflict:
+                if isinstance(conflict, Conflict) and conflict.clients:
+                    call.is_retry = True  # somebody has run it: look for the reply
                 self.statistics.conflicts[call.operation.name] += 1
                 call.conflicts += 1
                 if call.conflicts > ATTEMPTS_MAX:
@@ -276,7 +278,8 @@ class PessimisticRunner(LockingRunner):
         modes: dict[Key, LockMode] = dict.fromkeys(found.rows, LockMode.SHARED)
         for path in self._paths(reading.keys):
             there = [key for key in path if key in found.rows]
-            for key in there[-2:]:  # the target and its directory, or the last one there is
+            # The target and its directory; or the last directory there is.
+            for key in there[-2:] if len(there) == len(path) else there[-1:]:
                 modes[key] = exclusive
         return reading, modes
 

@@ -325,6 +325,8 @@ class OptimisticRunner:
         self._group.keep_only([run for run in self._group.runs if run not in thrown])
         for run in runs:
             if run in thrown:
+                if run.call.key is not None and run.call.key.client_id in conflict.clients:
+                    run.call.is_retry = True  # somebody has run it: look for the reply
                 self._run_again(run.call)
 
     def _run_again(self, call: Call) -> None:
