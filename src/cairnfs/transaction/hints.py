@@ -7,11 +7,14 @@ second read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from cairnfs.store.base import Found, Key, Reading
+from cairnfs.store.base import Key
 from cairnfs.store.schema import Table
-from cairnfs.transaction.records import decode
+from cairnfs.transaction.transaction import Entry
+
+_INODES = int(Table.INODES)
 
 
 class Hint(NamedTuple):
@@ -32,19 +35,22 @@ class PathHints:
     def get(self, key: Key) -> Hint | None:
         return self._young.get(key) or self._old.get(key)
 
-    def note(self, reading: Reading, found: Found) -> None:
+    def note(self, keys: Iterable[Key], found: Mapping[Key, Entry]) -> None:
         """Learn from what was read, and from what was not there."""
-        for key in reading.keys:
-            row = found.rows.get(key)
-            if row is None:
-                self._young.pop(key, None)
+        young = self._young
+        for key in keys:
+            entry = found.get(key)
+            if entry is None:
+                young.pop(key, None)
                 self._old.pop(key, None)
-            elif key[0] == Table.INODES:
-                self.note_entry(key, decode(Table.INODES, row.data))
+            elif key[0] == _INODES:
+                known = young.get(key)
+                if known is None or known.id != entry.record.id:
+                    self.note_entry(key, entry.record)
 
     def note_entry(self, key: Key, record: Any) -> None:
         """Learn from one record; a record that is gone is no hint."""
-        if key[0] == Table.INODES and record is not None:
+        if key[0] == _INODES and record is not None:
             self._put(key, Hint(record.id, record.is_directory))
 
     def _put(self, key: Key, hint: Hint) -> None:

@@ -38,7 +38,6 @@ from cairnfs.transaction.calls import Call
 from cairnfs.transaction.group import Group, Run, build_batch
 from cairnfs.transaction.hints import PathHints
 from cairnfs.transaction.numbers import Numbers
-from cairnfs.transaction.records import decode
 from cairnfs.transaction.reply_cache import CallsInProgress
 from cairnfs.transaction.runner import (
     WAIT_MAX_S,
@@ -170,9 +169,10 @@ class LockingRunner:
             wanted = join_readings([wanted, more])
             found = await read(wanted)
             self.statistics.reads += 1
-            self._hints.note(wanted, found)
+            rows = LoadedRows(wanted, found)
+            self._hints.note(wanted.keys, rows.entries)
             self._peeked.note(found, self._clock.now_ms())
-            return LoadedRows(wanted, found)
+            return rows
 
         return await self._execute(call, await load(Reading()), load)
 
@@ -237,10 +237,9 @@ class PessimisticRunner(LockingRunner):
             if was_there:
                 return reply, None
             reading = Reading(keys=list(modes))
-            self._hints.note(reading, Found(rows=found))
-            locked_below = {
-                decode(key[0], row.data).id for key, row in found.items() if key[0] == Table.INODES
-            }
+            locked = LoadedRows(reading, Found(rows=found)).entries
+            self._hints.note(modes, locked)
+            locked_below = {locked[key].record.id for key in found if key[0] == Table.INODES}
             unlocked = Reading()
 
             async def load(more: Reading) -> LoadedRows:
@@ -273,7 +272,7 @@ class PessimisticRunner(LockingRunner):
             previous = reading.keys
             found = await self._store.read(reading)
             self.statistics.reads += 1
-            self._hints.note(reading, found)
+            self._hints.note(reading.keys, LoadedRows(reading, found).entries)
         exclusive = LockMode.EXCLUSIVE if call.operation.mutates else LockMode.SHARED
         modes: dict[Key, LockMode] = dict.fromkeys(found.rows, LockMode.SHARED)
         for path in self._paths(reading.keys):

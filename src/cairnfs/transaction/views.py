@@ -114,7 +114,7 @@ class LoadedRows:
 
     def __init__(self, reading: Reading, found: Found) -> None:
         self._asked = set(reading.keys)
-        self._entries = {key: _entry(row) for key, row in found.rows.items()}
+        self.entries = {key: _entry(row) for key, row in found.rows.items()}
         self._ids: dict[tuple[int, int], Key | None] = {}
         self._scans = {
             scan: [(row.key, _entry(row)) for row in rows] for scan, rows in found.scans.items()
@@ -125,12 +125,12 @@ class LoadedRows:
             rows = found.ids.get(pair)
             self._ids[pair] = rows[0].key if rows else None
             for row in rows or ():
-                self._entries.setdefault(row.key, _entry(row))
+                self.entries.setdefault(row.key, _entry(row))
         for page in self._scans.values():
-            self._entries.update(page)
+            self.entries.update(page)
 
     def entry(self, key: Key) -> Entry:
-        entry = self._entries.get(key)
+        entry = self.entries.get(key)
         if entry is None:
             if key not in self._asked:
                 raise Missing(Reading(keys=[key]))
@@ -158,7 +158,7 @@ class LoadedRows:
         """Add a later read to it; only for those who hold locks meanwhile."""
         later = LoadedRows(reading, found)
         self._asked |= later._asked
-        self._entries.update(later._entries)
+        self.entries.update(later.entries)
         self._ids.update(later._ids)
         self._scans.update(later._scans)
         self._totals.update(later._totals)
