@@ -1,4 +1,4 @@
-"""The ratios that issue 2 asks for, from the figures of a run (pure)."""
+"""The ratios we want to reach, from the figures of a run (pure)."""
 
 from __future__ import annotations
 

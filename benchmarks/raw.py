@@ -1,7 +1,7 @@
 """What the engines give without us: the plain driver, rows of the same size, groups of 32.
 
 `insert` is the bare grouped insert.  `create` is what a create cannot do
-without (measurements.md): the 5 rows of each path are read, then, in one
+without: the 5 rows of each path are read, then, in one
 transaction, the rows are inserted and the totals of their directories updated.
 Both use the real tables, with their indexes, over one connection: group after
 group, as a NameNode commits them.

@@ -210,4 +210,4 @@ def _bars(bars: Sequence[Bar]) -> str:
         )
         for bar in bars
     ]
-    return "## Bars of issue 2\n\n" + table(("bar", "value", "wanted", "", "figures"), rows)
+    return "## Bars\n\n" + table(("bar", "value", "wanted", "", "figures"), rows)

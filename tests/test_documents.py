@@ -1,4 +1,4 @@
-"""What the documents promise: the README's example runs, the demo runs, links lead somewhere."""
+"""What the documents promise: example and demo run, links lead somewhere, the map is complete."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
+
+
+PACKAGE = ROOT / "src" / "cairnfs"
+MODULES = [path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"]
 
 
 def run(*arguments: str) -> str:
@@ -44,3 +48,17 @@ def test_links_lead_to_files_that_exist(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
         if "://" not in target:
             assert (document.parent / target).exists(), f"{document.name} points to {target}"
+
+
+def test_the_map_names_every_module() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    the_map, prose = text.split("```")[1:3]
+    # A package begins with its name and a slash; its modules follow until the next one.
+    _, *parts = re.split(r"^[ |]+(\w+)/ ", the_map, flags=re.MULTILINE)
+    names = {
+        package: re.findall(r"\w+", modules)
+        for package, modules in zip(parts[::2], parts[1::2], strict=True)
+    }
+    names[PACKAGE.name] = re.findall(r"`(\w+)`", prose)
+    missing = [path for path in MODULES if path.stem not in names.get(path.parent.name, ())]
+    assert not missing, f"not in ARCHITECTURE.md: {[str(p.relative_to(PACKAGE)) for p in missing]}"

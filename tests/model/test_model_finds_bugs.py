@@ -12,6 +12,7 @@ from tests.model.walk import open_on_server, shrink, walk
 from cairnfs.config import Control
 from cairnfs.namenode import namenode
 from cairnfs.namesystem import delete, files, permissions, quotas
+from cairnfs.testing.faults import CarelessStore
 from cairnfs.testing.postgres_server import PostgresServer
 from cairnfs.transaction.optimistic import OptimisticRunner
 from cairnfs.transaction.transaction import Transaction
@@ -32,7 +33,7 @@ def test_without_validation_two_namenodes_overwrite_each_other(
 ) -> None:
     def careless(control: Control, store: Any, clock: Any, membership: Any) -> OptimisticRunner:
         prefetch = namenode.prefetch_paths
-        return OptimisticRunner(store, clock, prefetch, membership=membership, validate=False)
+        return OptimisticRunner(CarelessStore(store), clock, prefetch, membership=membership)
 
     monkeypatch.setattr(namenode, "make_runner", careless)
     assert find_concurrent(postgres_server, one_name, one_file) is not None

@@ -21,7 +21,7 @@ from cairnfs.testing.faults import ConflictingStore
 from cairnfs.testing.peers import LocalPeer, PendingCalls
 from cairnfs.transaction.calls import Call, operation
 from cairnfs.transaction.group import Run, choose_thrown_out
-from cairnfs.transaction.runner import ATTEMPTS_MAX
+from cairnfs.transaction.runner import CONFLICTS_BEFORE_ALONE_MAX
 from cairnfs.transaction.transaction import NO_ENTRY, Entry, Transaction
 
 CREATORS = 1000
@@ -237,7 +237,7 @@ def test_after_bounded_conflicts_a_call_runs_alone_and_succeeds(url: str) -> Non
         calls = [("create", "/unlucky"), ("create", "/lucky")]
         unlucky, lucky = peer.thread.wait(together(peer.thread.namenode, *calls))
         assert unlucky.id != lucky.id
-        assert peer.thread.statistics.conflicts == {"create": ATTEMPTS_MAX + 1}
+        assert peer.thread.statistics.conflicts == {"create": CONFLICTS_BEFORE_ALONE_MAX + 1}
         assert peer.thread.statistics.ran_alone == 1
         assert peer.call("get_file_info", "/unlucky").id == unlucky.id
     audit(url)

@@ -1,4 +1,8 @@
-"""Blocks as metadata: the pieces of a file, in order."""
+"""Blocks as metadata: the pieces of a file, in order.
+
+Invariant: a block's row is found by its file and its place there, or by its id, and
+belongs to one file at a time; its id and generation stamp are never given out again.
+"""
 
 from __future__ import annotations
 

@@ -74,8 +74,10 @@ class NameNodeThread:
         return self.namenode.statistics
 
     def stop(self) -> None:
-        self.wait(self.namenode.stop())
-        self._end()
+        try:
+            self.wait(self.namenode.stop())
+        finally:
+            self._end()
 
     def __enter__(self) -> Self:
         return self

@@ -17,12 +17,17 @@ from cairnfs.clock import Clock
 from cairnfs.errors import HdfsError
 from cairnfs.namenode.opening import OpenStore
 from cairnfs.namesystem.delete import reclaim
+from cairnfs.namesystem.leases import forget_holders
 from cairnfs.store.base import Reading, Scan
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.runner import Runner, run
 
 log = logging.getLogger(__name__)
+
+RECLAIM = "reclaim"
+REPLIES = "replies"
+HOLDERS = "holders"
 
 LEASE_S = 3.0
 RECLAIM_PAGE = 100  # detached subtrees looked at in one step
@@ -39,6 +44,7 @@ class Duties:
         self._clock = clock
         self._interval_s = interval_s
         self._task: asyncio.Task[None] | None = None
+        self._holders_seen = b""
         self.owned: set[str] = set()
 
     def start(self) -> None:
@@ -57,22 +63,32 @@ class Duties:
         found = await self._store.read(Reading(scans=[scan]))
         orphans = [NUMBER.unpack(row.key[2])[0] for row in found.scans[scan]]
         for id in orphans:
-            await run(self._runner, Call(reclaim, (id,), _nobody))
+            if not self._membership.holds(RECLAIM):
+                break
+            await run(self._runner, Call(reclaim, (id,)))
         return len(orphans)
 
     async def reclaim_everything(self) -> None:
-        """Until nothing detached is left; for tests and for whoever can wait."""
-        while await self.reclaim_detached():
-            pass
+        """Until nothing detached is left; for whoever can wait."""
+        while await self._membership.try_acquire(RECLAIM, LEASE_S):
+            if not await self.reclaim_detached():
+                return
 
     async def expire_replies(self) -> int:
         """Forget stored replies that are past their time; how many there were."""
         return await self._store.drop_expired_replies(self._clock.now_ms(), REPLIES_PAGE)
 
+    async def forget_holders(self) -> int:
+        """Forget clients that were not heard of for long; whether there are more to look at."""
+        call = Call(forget_holders, (self._holders_seen,))
+        self._holders_seen = await run(self._runner, call)
+        return len(self._holders_seen)
+
     async def _work(self) -> None:
         duties: dict[str, Callable[[], Awaitable[int]]] = {
-            "reclaim": self.reclaim_detached,
-            "replies": self.expire_replies,
+            RECLAIM: self.reclaim_detached,
+            REPLIES: self.expire_replies,
+            HOLDERS: self.forget_holders,
         }
         while True:
             busy = False
@@ -81,6 +97,8 @@ class Duties:
                     busy |= await self._do(name, step)
                 except HdfsError as error:
                     log.warning("duty %s: %s; it goes on when the store is back", name, error)
+                except Exception:
+                    log.exception("duty %s failed; it is tried again", name)
             await asyncio.sleep(0 if busy else self._interval_s)
 
     async def _do(self, name: str, step: Callable[[], Awaitable[int]]) -> bool:
@@ -91,6 +109,3 @@ class Duties:
         self.owned.add(name)
         return await step() > 0
 
-
-def _nobody(result: object, error: BaseException | None) -> None:
-    raise AssertionError("a call without anybody to tell")

@@ -191,6 +191,8 @@ class PostgresMembership:
                     await self._enter()
             except StoreUnavailableException as error:
                 log.warning("no heartbeat: %s", error)
+            except Exception:
+                log.exception("no heartbeat; the next one is tried all the same")
 
 
 def _now_s() -> float:

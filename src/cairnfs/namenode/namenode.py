@@ -7,7 +7,6 @@ other NameNode on the same store goes on where this one stopped.
 from __future__ import annotations
 
 import gc
-import logging
 from typing import Any
 
 from cairnfs.clock import Clock, SystemClock
@@ -22,8 +21,6 @@ from cairnfs.transaction.locking import PessimisticRunner, SystemLockRunner
 from cairnfs.transaction.optimistic import OptimisticRunner
 from cairnfs.transaction.runner import Membership, Runner, RunnerStatistics, run
 
-log = logging.getLogger(__name__)
-
 
 class NameNode:
     """Serves metadata calls from one store; belongs to one event loop."""
@@ -34,7 +31,6 @@ class NameNode:
         self.membership = opened.membership
         self.superuser = opened.meta["superuser"]
         self.supergroup = opened.meta["supergroup"]
-        self.cluster_id = opened.meta["cluster id"]
         self._runner = make_runner(settings.control, self.store, clock, self.membership)
         self._duties = Duties(self._runner, opened, clock, settings.duty_interval_s)
 
@@ -50,10 +46,14 @@ class NameNode:
 
     async def stop(self) -> None:
         """Finish what was called, leave the others in good order."""
-        await self._duties.stop()
-        await self._runner.close()
-        await self.membership.leave()
-        await self.store.close()
+        try:
+            await self._duties.stop()
+            await self._runner.close()
+        finally:
+            try:
+                await self.membership.leave()
+            finally:
+                await self.store.close()
 
     def caller(self, user: str, groups: tuple[str, ...] = (), address: str = "") -> Caller:
         """Who calls, with the rights that this namespace gives them."""
@@ -79,7 +79,7 @@ class NameNode:
         is_retry: bool = False,
     ) -> R:
         """Run an operation and wait for its answer."""
-        answer: R = await run(self._runner, Call(operation, arguments, _nobody, key, is_retry))
+        answer: R = await run(self._runner, Call(operation, arguments, key=key, is_retry=is_retry))
         return answer
 
 
@@ -99,6 +99,3 @@ def _relax_collector() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
 
-
-def _nobody(result: Any, error: BaseException | None) -> None:
-    raise AssertionError("a call without anybody to tell")

@@ -1,4 +1,8 @@
-"""Attributes of what exists: permission, owner, times; and asking what is allowed."""
+"""Attributes of what exists: permission, owner, times; and asking what is allowed.
+
+Invariant: a call that leaves an inode as it was writes no row, so it conflicts with
+nobody; a directory's modification time goes to its totals, where children set it too.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Deleting: one row is detached, whatever is below it; reclaiming comes later.
 
-A detached inode that has something below it, blocks or children, leaves a row
-in ORPHANS.  `reclaim` removes such subtrees in bounded batches, each a
+A detached inode that may have something below it, blocks or children, leaves a
+row in ORPHANS.  `reclaim` removes such subtrees in bounded batches, each a
 transaction of its own, so it can stop and go on anywhere.
 """
 

@@ -1,8 +1,13 @@
-"""Directories: making, listing and summing them up."""
+"""Directories: making, listing and summing them up.
+
+Invariant: whatever appears in a directory goes through `add_inode`, which checks
+the limits, and `quotas.add_entry`, which checks the quotas and adds to the totals;
+the directory's own row does not change, so siblings never conflict.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -105,30 +110,13 @@ def mkdirs(
 @operation(mutates=False)
 def get_file_info(tx: Transaction, caller: Caller, path: FsPath) -> FileStatus | None:
     """The status of a path, or None if there is nothing."""
-    if path.is_exactly_reserved:
-        return _reserved_status(tx, b"")
-    try:
-        target = resolve_to_read(tx, caller, path).target
-    except AccessControlException:
-        # Below a file there is nothing; HDFS says so to the superuser only.
-        if caller.is_superuser:
-            return None
-        raise
-    return None if target is None else status_of(tx, target)
+    return _file_info(tx, caller, path, resolve_to_read)
 
 
 @operation(mutates=False)
 def get_file_link_info(tx: Transaction, caller: Caller, path: FsPath) -> FileStatus | None:
     """As get_file_info, but of a link itself."""
-    if path.is_exactly_reserved:
-        return _reserved_status(tx, b"")
-    try:
-        target = resolve_link(tx, caller, path).target
-    except AccessControlException:
-        if caller.is_superuser:
-            return None
-        raise
-    return None if target is None else status_of(tx, target)
+    return _file_info(tx, caller, path, resolve_link)
 
 
 @operation(mutates=False)
@@ -255,6 +243,24 @@ def check_limits(tx: Transaction, path: FsPath, parents: Sequence[Inode], name: 
                 f"The directory item limit of {path.text_to(len(parents) - 1)} is exceeded:"
                 f" limit={DIRECTORY_ITEMS_MAX} items={items}"
             )
+
+
+def _file_info(
+    tx: Transaction,
+    caller: Caller,
+    path: FsPath,
+    resolve_path: Callable[[Transaction, Caller, FsPath], Lookup],
+) -> FileStatus | None:
+    if path.is_exactly_reserved:
+        return _reserved_status(tx, b"")
+    try:
+        target = resolve_path(tx, caller, path).target
+    except AccessControlException:
+        # Below a file there is nothing; HDFS says so to the superuser only.
+        if caller.is_superuser:
+            return None
+        raise
+    return None if target is None else status_of(tx, target)
 
 
 def _name_to_start_after(tx: Transaction, start_after: bytes) -> bytes:

@@ -1,8 +1,8 @@
 """The blocks of a file: allocating, giving back, finishing and finding them.
 
-Invariant: the rows of a file's blocks are numbered from 0 to `block_count`,
-and only the last may be under construction, which `has_open_block` says; its
-length is not in `length_bytes` yet.
+Invariant: the rows of a file's blocks are numbered from 0 to
+`block_count - 1`, and only the last may be under construction, which
+`has_open_block` says; its length is not in `length_bytes` yet.
 """
 
 from __future__ import annotations

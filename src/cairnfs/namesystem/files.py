@@ -1,4 +1,8 @@
-"""Files: creating and closing them; what they are made of is in `file_blocks`."""
+"""Files: creating and closing them; what they are made of is in `file_blocks`.
+
+Invariant: a file is under construction if and only if it has a lease row; `create`
+makes both in one transaction, `complete` ends both.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from cairnfs.errors import (
     RecoveryInProgressException,
 )
 from cairnfs.namesystem import leases
-from cairnfs.namesystem.acls import inherit_default
+from cairnfs.namesystem.acls import Acl, inherit_default
 from cairnfs.namesystem.delete import detach
 from cairnfs.namesystem.directories import add_directories, add_inode, implied_mode
 from cairnfs.namesystem.file_blocks import finish_last_block, is_same_block, last_block
@@ -92,16 +96,7 @@ def create(
             check_parent_exists(lookup)
         if not may_create:
             raise FileNotFoundException(f"Can't overwrite non-existent {path}")
-    if block_size_bytes < BLOCK_SIZE_MIN_BYTES:
-        raise IOException(
-            f"Specified block size {block_size_bytes} is less than configured minimum value"
-            f" dfs.namenode.fs-limits.min-block-size={BLOCK_SIZE_MIN_BYTES}"
-        )
-    if block_size_bytes > BLOCK_SIZE_MAX_BYTES:
-        raise IllegalArgumentException(
-            f"Illegal value: PREFERRED_BLOCK_SIZE = {block_size_bytes} > MAX ="
-            f" {BLOCK_SIZE_MAX_BYTES}"
-        )
+    _check_block_size(block_size_bytes)
     check_replication(replication, path, caller.address)
 
     if existing is not None:
@@ -118,20 +113,8 @@ def create(
         parents = tuple(add_directories(tx, caller, lookup, implied, None))
 
     mode, acl = inherit_default(parents[-1].acl, mode, unmasked, is_directory=False)
-    file = Inode(
-        id=InodeId(tx.next_inode_id()),
-        parent_id=parents[-1].id,
-        name=lookup.path.name,
-        kind=Kind.FILE,
-        mode=mode,
-        owner=caller.user,
-        group=parents[-1].group,
-        mtime_ms=tx.now_ms,
-        atime_ms=tx.now_ms,
-        replication=replication,
-        block_size_bytes=block_size_bytes,
-        under_construction=True,
-        acl=acl,
+    file = _new_file(
+        tx, caller, parents[-1], lookup.path.name, mode, acl, replication, block_size_bytes
     )
     add_inode(tx, lookup.path, parents, file)
     add_entry(tx, lookup.path, parents, ONE_FILE)
@@ -196,17 +179,59 @@ def set_replication(tx: Transaction, caller: Caller, path: FsPath, replication: 
 
 def check_replication(replication: int, path: FsPath, client: str = "") -> None:
     """Within HDFS's limits."""
+    if REPLICATION_MIN <= replication <= REPLICATION_MAX:
+        return
     ending = f", clientName={client}" if client else ""
     if replication > REPLICATION_MAX:
         raise IOException(
             f"Requested replication factor of {replication} exceeds maximum of"
             f" {REPLICATION_MAX} for {path}{ending}"
         )
-    if replication < REPLICATION_MIN:
+    raise IOException(
+        f"Requested replication factor of {replication} is less than the required"
+        f" minimum of {REPLICATION_MIN} for {path}{ending}"
+    )
+
+
+def _check_block_size(block_size_bytes: int) -> None:
+    if block_size_bytes < BLOCK_SIZE_MIN_BYTES:
         raise IOException(
-            f"Requested replication factor of {replication} is less than the required"
-            f" minimum of {REPLICATION_MIN} for {path}{ending}"
+            f"Specified block size {block_size_bytes} is less than configured minimum value"
+            f" dfs.namenode.fs-limits.min-block-size={BLOCK_SIZE_MIN_BYTES}"
         )
+    if block_size_bytes > BLOCK_SIZE_MAX_BYTES:
+        raise IllegalArgumentException(
+            f"Illegal value: PREFERRED_BLOCK_SIZE = {block_size_bytes} > MAX ="
+            f" {BLOCK_SIZE_MAX_BYTES}"
+        )
+
+
+def _new_file(
+    tx: Transaction,
+    caller: Caller,
+    parent: Inode,
+    name: bytes,
+    mode: int,
+    acl: Acl | None,
+    replication: int,
+    block_size_bytes: int,
+) -> Inode:
+    """The inode of an empty file that is being written."""
+    return Inode(
+        id=InodeId(tx.next_inode_id()),
+        parent_id=parent.id,
+        name=name,
+        kind=Kind.FILE,
+        mode=mode,
+        owner=caller.user,
+        group=parent.group,
+        mtime_ms=tx.now_ms,
+        atime_ms=tx.now_ms,
+        replication=replication,
+        block_size_bytes=block_size_bytes,
+        under_construction=True,
+        acl=acl,
+    )
 
 
 def _check_not_being_created(

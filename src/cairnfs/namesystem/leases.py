@@ -27,6 +27,7 @@ from cairnfs.transaction.transaction import Transaction
 
 SOFT_LIMIT_MS = 60_000
 HARD_LIMIT_MS = 20 * 60_000
+HOLDERS_PAGE = 100  # clients looked at by one transaction
 
 
 class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -95,6 +96,19 @@ def renew_lease(tx: Transaction, caller: Caller, holder: str) -> None:
     key = holder_key(holder)
     tx.get(key)
     tx.put(key, Holder(tx.now_ms))
+
+
+@operation()
+def forget_holders(tx: Transaction, after: bytes) -> bytes:
+    """Remove clients of a page that were not heard of for long; returns where to go on.
+
+    A lease that such a client still had is past its hard limit with or without the row.
+    """
+    page = tx.scan(Table.HOLDERS, 0, after, HOLDERS_PAGE)
+    for key, holder in page:
+        if tx.now_ms - holder.renewed_ms > HARD_LIMIT_MS:
+            tx.delete(key)
+    return page[-1][0][2] if len(page) == HOLDERS_PAGE else b""
 
 
 def resolve_by_id(tx: Transaction, caller: Caller, path: FsPath, id: InodeId) -> Lookup:

@@ -108,10 +108,7 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
 
 def resolve_to_read(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
     """Resolve for a call that reads; a link at the end must be followed first."""
-    lookup = resolve_link(tx, caller, path)
-    if lookup.target is not None:
-        check_not_symlink(lookup.target, lookup.path)
-    return lookup
+    return _not_a_link(resolve_link(tx, caller, path))
 
 
 def resolve_link(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
@@ -123,10 +120,7 @@ def resolve_link(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
 
 def resolve_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
     """Resolve for a call that changes what exists; a link must be followed first."""
-    lookup = resolve_link_to_write(tx, caller, path)
-    if lookup.target is not None:
-        check_not_symlink(lookup.target, lookup.path)
-    return lookup
+    return _not_a_link(resolve_link_to_write(tx, caller, path))
 
 
 def resolve_link_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
@@ -139,10 +133,7 @@ def resolve_link_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Look
 
 def resolve_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
     """Resolve for a call that makes something new at `path`; a link there must be followed."""
-    lookup = resolve_link_to_create(tx, caller, path)
-    if lookup.target is not None:
-        check_not_symlink(lookup.target, lookup.path)
-    return lookup
+    return _not_a_link(resolve_link_to_create(tx, caller, path))
 
 
 def resolve_link_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
@@ -259,6 +250,13 @@ def prefetch_paths(arguments: tuple[object, ...], hints: PathHints) -> Reading:
         if not path.components or (hint is not None and hint.is_directory):
             reading.totals.append(parent_id)
     return reading
+
+
+def _not_a_link(lookup: Lookup) -> Lookup:
+    """What was found; if that is a link, the caller is told to follow it."""
+    if not lookup.missing:
+        check_not_symlink(lookup.inodes[-1], lookup.path)
+    return lookup
 
 
 def _check_may_write(caller: Caller, path: FsPath) -> None:

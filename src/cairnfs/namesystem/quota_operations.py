@@ -1,7 +1,8 @@
 """Setting quotas, and asking how much of them is used.
 
-A quota bounds the totals that each directory carries, so neither call walks
-(HDFS walks to answer where no quota is set).
+A quota bounds the totals that each directory carries, so neither call adds
+anything up (HDFS does, to answer where no quota is set).  To ask, anybody but
+the superuser must be let into each directory below, and that check walks.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 Every directory carries the totals of everything below it, kept up by each
 operation that adds or removes something.  So a content summary, a quota check
-and the effect of moving a whole tree cost the depth of the path, never a walk.
+and the effect of moving a whole tree are known without adding anything up.
+(Whether the caller may see all of it is another question, which for all but the
+superuser takes a walk: `lookup.check_subtree_access`.)
 """
 
 from __future__ import annotations

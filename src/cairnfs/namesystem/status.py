@@ -1,4 +1,8 @@
-"""What callers are told about an inode: HDFS's file status."""
+"""What callers are told about an inode: HDFS's file status.
+
+Invariant: a directory's number of children is that of its totals, and so is its
+modification time from its first change on; its row knows only when it was made.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +51,15 @@ def status_of(tx: Transaction, inode: Inode, name: bytes = b"") -> FileStatus:
         children = totals.counts[_CHILDREN]
         if totals.touched:
             mtime_ms = totals.mtime_ms
+    return _describe(inode, name, mtime_ms, children)
+
+
+def new_status(inode: Inode) -> FileStatus:
+    """Describe an inode that was just made: nothing is below it."""
+    return _describe(inode, b"", inode.mtime_ms, 0)
+
+
+def _describe(inode: Inode, name: bytes, mtime_ms: int, children: int) -> FileStatus:
     return FileStatus(
         inode.kind,
         name,
@@ -61,27 +74,6 @@ def status_of(tx: Transaction, inode: Inode, name: bytes = b"") -> FileStatus:
         inode.block_size_bytes,
         inode.id,
         children,
-        inode.acl is not None,
-        inode.under_construction,
-    )
-
-
-def new_status(inode: Inode) -> FileStatus:
-    """Describe an inode that was just made: nothing is below it."""
-    return FileStatus(
-        inode.kind,
-        b"",
-        inode.length_bytes,
-        inode.mode,
-        inode.owner,
-        inode.group,
-        inode.mtime_ms,
-        inode.atime_ms,
-        inode.target,
-        inode.replication,
-        inode.block_size_bytes,
-        inode.id,
-        0,
         inode.acl is not None,
         inode.under_construction,
     )

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from cairnfs.errors import SchemaVersionError, StoreUnavailableException
+from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.base import (
     ABSENT,
     NO_TOTALS,
@@ -35,38 +35,18 @@ from cairnfs.store.base import (
     new_keys,
 )
 from cairnfs.store.locks import LockTable
-from cairnfs.store.schema import COUNTERS, REPLY_RETENTION_MS, SCHEMA_VERSION
+from cairnfs.store.schema import REPLY_RETENTION_MS
+from cairnfs.store.sqlite_schema import (
+    COUNT_COLUMNS,
+    INSERT,
+    connect,
+    explain,
+    format_file,
+    migrate,
+    wal_of,
+)
 
-_COUNT_COLUMNS = [count.name.lower() for count in Count]
-_SUM_COLUMNS = ", ".join(_COUNT_COLUMNS)
-
-_SCHEMA = f"""
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE clock (txid INTEGER NOT NULL);
-CREATE TABLE counters (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE records (
-    t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
-    id INTEGER, since INTEGER NOT NULL, data BLOB NOT NULL,
-    PRIMARY KEY (t, a, b)) WITHOUT ROWID;
-CREATE INDEX records_by_id ON records (id, t) WHERE id IS NOT NULL;
-CREATE TABLE past (
-    t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
-    until INTEGER NOT NULL, since INTEGER NOT NULL, id INTEGER, data BLOB NOT NULL,
-    PRIMARY KEY (t, a, b, until)) WITHOUT ROWID;
-CREATE TABLE totals (
-    id INTEGER PRIMARY KEY,
-    {", ".join(f"{name} INTEGER NOT NULL" for name in _COUNT_COLUMNS)},
-    mtime_ms INTEGER NOT NULL, touched INTEGER NOT NULL);
-CREATE TABLE replies (
-    client_id BLOB NOT NULL, last_call INTEGER NOT NULL, txid INTEGER NOT NULL,
-    first_call INTEGER NOT NULL, expires_ms INTEGER NOT NULL, calls BLOB NOT NULL,
-    data BLOB NOT NULL,
-    PRIMARY KEY (client_id, last_call, txid)) WITHOUT ROWID;
-CREATE INDEX replies_by_expiry ON replies (expires_ms);
-"""
-
-_MIGRATIONS: dict[int, str] = {}
-"""`version -> script` that brings a file of that version to the next one."""
+_SUM_COLUMNS = ", ".join(COUNT_COLUMNS)
 
 _SELECT_ROW = "SELECT since, data FROM records WHERE t = ? AND a = ? AND b = ?"
 _SELECT_SINCE = "SELECT since FROM records WHERE t = ? AND a = ? AND b = ?"
@@ -76,7 +56,6 @@ _SELECT_SCAN = (
 )
 _SELECT_TOTALS = f"SELECT mtime_ms, touched, {_SUM_COLUMNS} FROM totals WHERE id = ?"
 _DELETE = "DELETE FROM records WHERE t = ? AND a = ? AND b = ?"
-_INSERT = "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, ?)"
 _UPDATE = "UPDATE records SET id = ?, since = ?, data = ? WHERE t = ? AND a = ? AND b = ?"
 _KEEP = (
     "INSERT INTO past (t, a, b, until, since, id, data)"
@@ -87,29 +66,12 @@ _TOUCH = (
     f" VALUES ({', '.join('?' * (3 + len(Count)))}) ON CONFLICT (id) DO UPDATE SET"
     " mtime_ms = iif(excluded.touched > 0, excluded.mtime_ms, mtime_ms),"
     " touched = max(touched, excluded.touched), "
-    + ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNT_COLUMNS)
+    + ", ".join(f"{name} = {name} + excluded.{name}" for name in COUNT_COLUMNS)
 )
 _INSERT_REPLY = (
     "INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, calls, data)"
     " VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
-
-
-def format_file(path: Path, meta: Mapping[str, str]) -> None:
-    """Make an empty namespace file.  An existing file is never overwritten."""
-    if path.exists():
-        raise FileExistsError(f"{path} exists already; remove it first to start over")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = _connect(path, create=True)
-    try:
-        with connection:
-            connection.execute(_SCHEMA)
-            connection.execute("INSERT INTO clock VALUES (0)")
-            connection.executemany("INSERT INTO counters VALUES (?, ?)", list(COUNTERS.items()))
-            rows = {**meta, "schema version": str(SCHEMA_VERSION)}
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", list(rows.items()))
-    finally:
-        connection.close()
 
 
 class SqliteStore:
@@ -121,35 +83,50 @@ class SqliteStore:
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
         self._path = path
-        self._connection: apsw.Connection | None = None
         self._locks = LockTable()
-        self._committed_batch: dict[tuple[int, int, int], int] = {}
-        self._open()
+        if not path.exists():
+            raise StoreUnavailableException(
+                f"namespace file {path} does not exist; format it first, or bring it back"
+            )
+        self._connection = connect(path)
+        try:
+            migrate(self._connection, path)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._wal = wal_of(path)
+        self._files = _identity(self._path), _identity(self._wal)
         self.local: LocalReads | None = None if shared else self
 
     async def meta(self) -> dict[str, str]:
         """What was written down at formatting time, and the schema's version."""
-        found: Any = self._db().execute("SELECT name, value FROM meta")
-        return dict(found)
+        return dict(self._fetch("SELECT name, value FROM meta"))
 
     # Reading.
 
     def row(self, key: Key) -> Row | None:
-        found: Any = self._db().execute(_SELECT_ROW, key).fetchone()
-        return Row(key, found[0], found[1]) if found else None
+        found = self._fetch(_SELECT_ROW, key)
+        return Row(key, *found[0]) if found else None
 
     def rows_of_id(self, table: int, id: int) -> list[Row]:
-        found: Any = self._db().execute(_SELECT_ID, (id, table)).fetchall()
+        found = self._fetch(_SELECT_ID, (id, table))
         return [Row((t, a, b), since, data) for t, a, b, since, data in found]
 
     def scan(self, scan: Scan) -> list[Row]:
         t, a = scan.table, scan.a
-        found: Any = self._db().execute(_SELECT_SCAN, (t, a, scan.after, scan.limit)).fetchall()
+        found = self._fetch(_SELECT_SCAN, (t, a, scan.after, scan.limit))
         return [Row((t, a, b), since, data) for b, since, data in found]
 
     def totals(self, id: int) -> Totals:
-        found: Any = self._db().execute(_SELECT_TOTALS, (id,)).fetchone()
-        return Totals(found[2:], found[0], found[1]) if found else NO_TOTALS
+        found = self._fetch(_SELECT_TOTALS, (id,))
+        if not found:
+            return NO_TOTALS
+        mtime_ms, touched, *counts = found[0]
+        return Totals(tuple(counts), mtime_ms, touched)
+
+    def last_txid(self) -> int:
+        ((txid,),) = self._fetch("SELECT txid FROM clock")
+        return int(txid)
 
     async def read(self, reading: Reading) -> Found:
         rows = ((key, self.row(key)) for key in reading.keys)
@@ -161,11 +138,17 @@ class SqliteStore:
         )
 
     async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
-        found = self._db().execute(
+        found = self._fetch(
             "SELECT data FROM replies WHERE client_id = ? AND last_call >= ? AND first_call <= ?",
             (client_id, call_id, call_id),
         )
         return [data for (data,) in found]
+
+    def _fetch(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        try:
+            return self._connection.execute(statement, arguments).fetchall()
+        except apsw.Error as error:
+            raise self._unavailable(error) from error
 
     # Writing.
 
@@ -192,12 +175,10 @@ class SqliteStore:
             raise Conflict(keys=self._occupied(batch)) from None
         except apsw.Error as error:
             raise self._unavailable(error) from error
-        if batch.member is not None:
-            self._committed_batch[batch.member] = base
         return base
 
     async def settle(self, member: Member) -> int | None:
-        return self._committed_batch.get(member)
+        raise AssertionError("a commit to a file of our own is never unknown")
 
     async def reserve(self, counter: str, count: int) -> int:
         db = self._db_for_writing()
@@ -232,9 +213,9 @@ class SqliteStore:
             transaction.release()
 
     async def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._files != (_identity(self._path), _identity(self._wal)):
+            self._empty_wal()
+        self._connection.close()
 
     # Inside.
 
@@ -251,7 +232,7 @@ class SqliteStore:
             (*key, id, base + order, data) for key, id, order, data, old in batch.puts if not old
         ]
         if new:
-            db.executemany(_INSERT, new)
+            db.executemany(INSERT, new)
         if len(new) < len(batch.puts):
             changed = [
                 (id, base + order, data, *key) for key, id, order, data, old in batch.puts if old
@@ -321,39 +302,43 @@ class SqliteStore:
     def _occupied(self, batch: Batch) -> list[Key]:
         return [key for key in new_keys(batch) if self.row(key)]
 
-    def _open(self) -> None:
-        if not self._path.exists():
-            raise StoreUnavailableException(
-                f"namespace file {self._path} does not exist; format it first, or bring it back"
-            )
-        self._connection = _connect(self._path, create=False)
-        try:
-            _migrate(self._connection, self._path)
-        except BaseException:
-            self._connection.close()
-            self._connection = None
-            raise
-        self._file = _identity(self._path)
-
     def _db(self) -> apsw.Connection:
-        """The connection; a new one if the last was given up."""
-        if self._connection is None:
-            self._open()
-            assert self._connection is not None
         return self._connection
 
     def _db_for_writing(self) -> apsw.Connection:
-        """The connection, after a look whether the file is still the one we opened.
+        """The connection, after a look whether its files are still where we opened them.
 
-        A file that was moved away would go on to take commits that nobody finds again.
+        Else commits would go where nobody finds them again.  The connection stays open:
+        it is why no other file can get the same inode, and a file that was brought back
+        is the one we know.
         """
-        if self._connection is not None and _identity(self._path) != self._file:
-            self._connection.close()
-            self._connection = None
-        return self._db()
+        file, wal = _identity(self._path), _identity(self._wal)
+        if (file, wal) == self._files:
+            return self._connection
+        self._empty_wal()
+        if file is None:
+            problem = f"namespace file {self._path} is gone; bring it back"
+        elif file != self._files[0]:
+            problem = (
+                f"namespace file {self._path} was replaced by another file; restart the NameNode"
+            )
+        elif wal is None:
+            problem = f"{self._wal} is gone; bring it back, or restart the NameNode"
+        else:
+            problem = f"{self._wal} was replaced by another file; restart the NameNode"
+        raise StoreUnavailableException(f"{problem}; nothing was changed")
+
+    def _empty_wal(self) -> None:
+        """Bring all commits into our file, wherever it is now.
+
+        It is complete then without its log; and the log, if it was left behind, will not
+        be taken for that of another file.
+        """
+        with suppress(apsw.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _unavailable(self, error: apsw.Error) -> StoreUnavailableException:
-        return StoreUnavailableException(f"{_explain(error, self._path)}; nothing was changed")
+        return StoreUnavailableException(f"{explain(error, self._path)}; nothing was changed")
 
 
 _CLOCK = ("clock", True)
@@ -371,8 +356,7 @@ class _SqliteTransaction:
         if _CLOCK not in self._held:
             await self._locks.acquire("clock", exclusive=True)
             self._held.append(_CLOCK)
-        txid: Any = self._store._db().execute("SELECT txid FROM clock").get
-        return int(txid)
+        return self._store.last_txid()
 
     async def lock(self, modes: Mapping[Key, LockMode]) -> dict[Key, Row]:
         for key in sorted(modes):
@@ -396,45 +380,6 @@ class _SqliteTransaction:
             self._locks.release(key, exclusive=exclusive)
 
 
-def _connect(path: Path, *, create: bool) -> apsw.Connection:
-    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-    try:
-        connection = apsw.Connection(str(path), flags=flags)
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("PRAGMA page_size = 2048")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA cache_size = -65536")
-        connection.execute("BEGIN IMMEDIATE; COMMIT")  # take the file now, not at the first write
-    except apsw.Error as error:
-        raise StoreUnavailableException(_explain(error, path)) from error
-    return connection
-
-
-def _migrate(connection: apsw.Connection, path: Path) -> None:
-    try:
-        found = connection.execute(
-            "SELECT value FROM meta WHERE name = 'schema version'"
-        ).fetchone()
-    except apsw.SQLError:
-        found = None
-    if found is None:
-        raise StoreUnavailableException(f"{path} is not a CairnFS namespace file")
-    version = int(found[0])
-    if version > SCHEMA_VERSION:
-        raise SchemaVersionError(
-            f"{path} has schema version {version}, but this CairnFS knows only up to "
-            f"{SCHEMA_VERSION}: upgrade CairnFS; the file was left as it is"
-        )
-    while version < SCHEMA_VERSION:
-        with connection:
-            connection.execute(_MIGRATIONS[version])
-            version += 1
-            connection.execute(
-                "UPDATE meta SET value = ? WHERE name = 'schema version'", (str(version),)
-            )
-
-
 def _pack(calls: Sequence[int]) -> bytes:
     return struct.pack(f">{len(calls)}q", *calls)
 
@@ -451,15 +396,4 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _explain(error: apsw.Error, path: Path) -> str:
-    if isinstance(error, apsw.BusyError):
-        return f"namespace file {path} is in use by another process"
-    if isinstance(error, apsw.FullError):
-        return f"no space left for namespace file {path}; free some and call again"
-    if isinstance(error, apsw.ReadOnlyError):
-        return f"namespace file {path} is read-only"
-    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
-        return f"{path} is damaged or not a CairnFS namespace file ({error})"
-    if isinstance(error, apsw.CantOpenError):
-        return f"namespace file {path} cannot be opened; check its folder and permissions"
-    return f"namespace file {path}: {error}"
+__all__ = ["SqliteStore", "format_file"]

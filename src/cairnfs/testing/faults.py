@@ -215,6 +215,16 @@ class ConflictingStore(CountingStore):
         return await super().commit(batch)
 
 
+class CarelessStore(SteppedStore):
+    """Commits without a look at what has changed since, to show what validation is for."""
+
+    async def step(self, name: str, batch: Batch | None = None) -> None:
+        if name == COMMIT and batch is not None:
+            batch.reads.clear()
+            batch.bounds.clear()
+            batch.empties.clear()
+
+
 class ClocklessStore(SteppedStore):
     """Does not let anybody be alone: to take the clock is no more than a word.
 

@@ -23,11 +23,9 @@ from cairnfs.config import NameNodeSettings
 from cairnfs.namenode.client_protocol import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import OpenStore, open_store
-from cairnfs.namesystem.lookup import prefetch_paths
 from cairnfs.store.base import Store
-from cairnfs.testing.faults import PAUSE_LIMIT_S, PausingStore
+from cairnfs.testing.faults import PAUSE_LIMIT_S, CarelessStore, PausingStore
 from cairnfs.transaction.calls import CallKey, Operation
-from cairnfs.transaction.optimistic import OptimisticRunner
 
 CALLS_MAX = 16  # at once, of one peer
 WAIT_LIMIT_S = 120.0
@@ -116,17 +114,9 @@ async def start_namenode(
 ) -> NameNode:
     """As NameNode.start, with a wrapped store; perhaps without validation."""
     opened = await open_store(settings)
-    opened = OpenStore(wrap(opened.store), opened.membership, opened.meta)
+    store = opened.store if validate else CarelessStore(opened.store)
+    opened = OpenStore(wrap(store), opened.membership, opened.meta)
     namenode = NameNode(settings, opened, SystemClock())
-    if not validate:
-        await namenode.runner.close()
-        namenode._runner = OptimisticRunner(
-            opened.store,
-            SystemClock(),
-            prefetch_paths,
-            membership=opened.membership,
-            validate=False,
-        )
     if settings.duties:
         namenode.duties.start()
     return namenode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
@@ -9,6 +10,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 import msgspec
 
 from cairnfs.store.base import Reading
+
+log = logging.getLogger(__name__)
 
 Done = Callable[[Any, BaseException | None], None]
 """Told the result, or the error, once either is on disk."""
@@ -32,7 +35,6 @@ class Operation(Generic[R]):
     name: str
     mutates: bool
     at_most_once: bool
-    starts_alone: bool
 
     @property
     def reply_type(self) -> Any:
@@ -41,7 +43,7 @@ class Operation(Generic[R]):
 
 
 def operation(
-    *, mutates: bool = True, at_most_once: bool = False, starts_alone: bool = False
+    *, mutates: bool = True, at_most_once: bool = False
 ) -> Callable[[Callable[..., R]], Operation[R]]:
     """Declare an operation.
 
@@ -55,10 +57,13 @@ def operation(
             function.__name__,
             mutates,
             at_most_once,
-            starts_alone,
         )
 
     return declare
+
+
+def _nobody(result: Any, error: BaseException | None) -> None:
+    raise AssertionError("a call without anybody to tell")
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +72,7 @@ class Call:
 
     operation: Operation[Any]
     arguments: tuple[Any, ...]  # after the transaction
-    done: Done
+    done: Done = _nobody
     key: CallKey | None = None
     is_retry: bool = False
     conflicts: int = 0
@@ -78,9 +83,11 @@ class Call:
     def finish(self, result: Any, error: BaseException | None) -> None:
         assert not self.is_answered, f"{self.operation.name} is answered twice"
         self.is_answered = True
-        self.done(result, error)
-        for waiter in self.waiters:
-            waiter(result, error)
+        for tell in (self.done, *self.waiters):
+            try:
+                tell(result, error)
+            except Exception:  # one who can't be told must not keep the others waiting
+                log.exception("the answer to %s could not be delivered", self.operation.name)
 
 
 def encode_replies(replies: list[tuple[int, Any]]) -> bytes:

@@ -35,7 +35,7 @@ class Run:
     transaction: Transaction
     result: Any
     error: BaseException | None
-    read_at: int | None = None  # the clock when its totals were read
+    read_txid: int | None = None  # the clock when its totals were read
     over: Group | None = None  # a group that was being committed while it ran
 
 

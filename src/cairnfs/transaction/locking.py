@@ -52,8 +52,8 @@ from cairnfs.transaction.transaction import Missing, OutOfNumbers, Transaction
 from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
 
 HINTS_MAX = 400_000
-ATTEMPTS_MAX = 100
-LOCK_ATTEMPTS_MAX = 8  # after which a call that can't find its rows to lock runs alone
+CONFLICTS_MAX = 100
+CONFLICTS_BEFORE_ALONE_MAX = 8  # after which a call that can't find its rows to lock runs alone
 
 Read = Callable[[Reading], Awaitable[Found]]
 
@@ -90,6 +90,7 @@ class LockingRunner:
             self._start(call)
 
     async def close(self) -> None:
+        await self._in_progress.finish_lookups()
         while self._tasks:
             await asyncio.gather(*self._tasks)
 
@@ -123,7 +124,7 @@ class LockingRunner:
                     call.is_retry = True  # somebody has run it: look for the reply
                 self.statistics.conflicts[call.operation.name] += 1
                 call.conflicts += 1
-                if call.conflicts > ATTEMPTS_MAX:
+                if call.conflicts > CONFLICTS_MAX:
                     raise StoreUnavailableException(
                         f"{call.operation.name} met {call.conflicts} conflicts; try again later"
                     ) from None
@@ -156,6 +157,9 @@ class LockingRunner:
         """Run a call with the clock in hand: nobody else commits until it is done."""
         async with self._store.transaction() as transaction:
             await transaction.take_clock()
+            was_there, reply = await self._in_progress.find_reply(call)
+            if was_there:
+                return reply, None
             run = await self._execute_reading(call, transaction.read)
             await self._commit(run, transaction)
             return run.result, run.error
@@ -228,7 +232,7 @@ class PessimisticRunner(LockingRunner):
     """Locks on the rows of the path, in two phases."""
 
     async def _run(self, call: Call) -> tuple[Any, BaseException | None]:
-        if call.conflicts > LOCK_ATTEMPTS_MAX:
+        if call.conflicts > CONFLICTS_BEFORE_ALONE_MAX:
             return await self._run_alone(call)
         wanted, modes = await self._resolve(call)
         async with self._store.transaction() as transaction:

@@ -37,7 +37,7 @@ from cairnfs.transaction.hints import PathHints
 from cairnfs.transaction.numbers import Numbers
 from cairnfs.transaction.reply_cache import CallsInProgress
 from cairnfs.transaction.runner import (
-    ATTEMPTS_MAX,
+    CONFLICTS_BEFORE_ALONE_MAX,
     WAIT_MAX_S,
     WAIT_MIN_S,
     LoneMember,
@@ -67,16 +67,13 @@ class OptimisticRunner:
         prefetch: Prefetch,
         *,
         membership: Membership | None = None,
-        validate: bool = True,
     ) -> None:
         self.statistics = RunnerStatistics()
         self._store = store
         self._clock = clock
         self._prefetch = prefetch
         self._membership = membership or LoneMember()
-        # What was read from a store of our own stays true.  Not to validate what was read
-        # from a shared one is only there to show that the isolation tests can fail.
-        self._validate = validate and store.local is None
+        self._validate = store.local is None  # what was read from our own stays true
         self._numbers = Numbers(store)
         self._short_of: set[str] = set()
         self._hints = PathHints(CACHE_ENTRIES_MAX)
@@ -89,12 +86,12 @@ class OptimisticRunner:
         self._arrived: list[Call] = []
         self._alone: list[Call] = []
         self._waiting = 0  # calls that sit out a moment after a conflict
-        self._read_at: int | None = None  # the clock when totals were last read
-        self._finished_at = 0  # the clock after our last commit
+        self._read_txid: int | None = None  # the clock when totals were last read
+        self._committed_txid = 0  # the clock after our last commit
         self._committing: asyncio.Task[None] | None = None
         self._wakeup: asyncio.Future[None] | None = None
         self._closing = False
-        self._driver = asyncio.get_running_loop().create_task(self._drive())
+        self._driver = asyncio.get_running_loop().create_task(self._drive_on())
 
     def submit(self, call: Call) -> None:
         self.statistics.calls += 1
@@ -102,11 +99,24 @@ class OptimisticRunner:
             self._enqueue(call)
 
     async def close(self) -> None:
+        await self._in_progress.finish_lookups()
         self._closing = True
         self._wake()
         await self._driver
 
     # Turns.
+
+    async def _drive_on(self) -> None:
+        """Drive; should that ever fail, say so to everybody who waits, and begin anew."""
+        while True:
+            try:
+                await self._drive()
+                return
+            except Exception as error:
+                log.exception("calls could not be run")
+                waiting, self._arrived, self._alone = self._arrived + self._alone, [], []
+                self._give_up(error, self._group)
+                self._answer_all((call for call in waiting if not call.is_answered), error)
 
     async def _drive(self) -> None:
         while True:
@@ -178,7 +188,7 @@ class OptimisticRunner:
         self.statistics.reads += 1
         rows = LoadedRows(reading, found)
         self._view.committed = rows
-        self._read_at = found.txid
+        self._read_txid = found.txid
         self._hints.note(reading.keys, rows.entries)
         self._peeked.note(found, self._clock.now_ms())
 
@@ -211,12 +221,12 @@ class OptimisticRunner:
         elif not transaction.saw_uncommitted:
             self._answer(call, result, error)
             return True
-        elif self._read_at is not None and self._read_at < self._finished_at:
+        elif self._read_txid is not None and self._read_txid < self._committed_txid:
             # A commit ended while we read, and is in neither: not in what was read, and
             # no longer in what is uncommitted.
             return False
         over = self._view.groups[0] if len(self._view.groups) > 1 else None
-        self._group.append(Run(call, transaction, result, error, self._read_at, over))
+        self._group.append(Run(call, transaction, result, error, self._read_txid, over))
         return True
 
     # Commits.
@@ -293,7 +303,7 @@ class OptimisticRunner:
             self._cache.add_totals(group.totals, base)
             self._cache.drop_totals(id for run in group.runs for id in run.transaction.dropped)
         self._view.groups = [self._group]
-        self._finished_at = base + sum(run.transaction.changes_anything for run in group.runs)
+        self._committed_txid = base + sum(run.transaction.changes_anything for run in group.runs)
         for run in group.runs:
             self._answer(run.call, run.result, run.error)
         self._rerun_what_counted_twice(group, base)
@@ -309,8 +319,8 @@ class OptimisticRunner:
         for run in [run for run in self._group.runs if run.over is group]:
             transaction = run.transaction
             if (
-                run.read_at is not None
-                and run.read_at > base
+                run.read_txid is not None
+                and run.read_txid > base
                 and not transaction.changes_anything
                 and not transaction.totals_read.isdisjoint(group.totals)
             ):
@@ -329,14 +339,15 @@ class OptimisticRunner:
         for run in runs:
             if run in thrown:
                 if run.call.key is not None and run.call.key.client_id in conflict.clients:
-                    run.call.is_retry = True  # somebody has run it: look for the reply
+                    run.call.is_retry = True  # somebody has run it: straight to its reply
+                    run.call.conflicts = CONFLICTS_BEFORE_ALONE_MAX
                 self._run_again(run.call)
 
     def _run_again(self, call: Call) -> None:
         self.statistics.conflicts[call.operation.name] += 1
         call.conflicts += 1
         call.wanted = None
-        if call.conflicts > ATTEMPTS_MAX:
+        if call.conflicts > CONFLICTS_BEFORE_ALONE_MAX:
             self._alone.append(call)
             self._wake()
             return
@@ -365,7 +376,7 @@ class OptimisticRunner:
 
     def _enqueue(self, call: Call) -> None:
         must_look_up = call.is_retry and call.operation.at_most_once
-        if (call.operation.starts_alone or must_look_up) and self._cache is None:
+        if must_look_up and self._cache is None:
             self._alone.append(call)
         else:
             self._arrived.append(call)

@@ -52,6 +52,11 @@ class CallsInProgress:
         if self._calls.get(call.key) is call:
             del self._calls[call.key]
 
+    async def finish_lookups(self) -> None:
+        """Wait until every retry that is being looked up is answered or enqueued."""
+        while self._lookups:
+            await asyncio.gather(*self._lookups)
+
     async def find_reply(self, call: Call) -> tuple[bool, Any]:
         """Whether a retry has run before, on this or another NameNode, and its reply.
 

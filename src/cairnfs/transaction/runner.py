@@ -12,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cairnfs.clock import Clock
 from cairnfs.store.base import Key, Member, Reading
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.hints import PathHints
 
-ATTEMPTS_MAX = 12
+CONFLICTS_BEFORE_ALONE_MAX = 12
 """Conflicts after which a call runs alone, where it can't conflict."""
 
 WAIT_MIN_S = 0.001
@@ -52,6 +51,10 @@ class Membership(Protocol):
         """Become, or stay, the one NameNode that does this duty."""
         ...
 
+    def holds(self, duty: str) -> bool:
+        """Whether the duty is ours for certain, at this moment."""
+        ...
+
     async def leave(self) -> None:
         """Say goodbye, so that nobody has to wait for an expiry."""
         ...
@@ -66,6 +69,9 @@ class LoneMember:
         return None
 
     async def try_acquire(self, duty: str, lease_s: float) -> bool:
+        return True
+
+    def holds(self, duty: str) -> bool:
         return True
 
     async def leave(self) -> None:
@@ -117,6 +123,3 @@ def join_readings(readings: list[Reading]) -> Reading:
     joined.scans = list(dict.fromkeys(joined.scans))
     joined.totals = list(dict.fromkeys(joined.totals))
     return joined
-
-
-__all__ = ["Clock", "LoneMember", "Membership", "Prefetch", "Runner", "RunnerStatistics", "run"]

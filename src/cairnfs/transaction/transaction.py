@@ -160,11 +160,6 @@ class Transaction:
         if lacking.keys or lacking.totals:
             raise Missing(lacking)
 
-    def version(self, key: Key) -> int:
-        """TxID of the version that was read; 0 if there is none yet."""
-        entry = self.reads[key]
-        return 0 if entry.writer is not None else entry.since
-
     def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
         """Rows of `(table, a)` behind `after`, in order of `b`."""
         page = self._view.scan(Scan(table, a, after, limit))

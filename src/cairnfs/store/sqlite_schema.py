@@ -1,0 +1,156 @@
+"""A namespace's SQLite file: made once, then brought from version to version.
+
+Formatting is one transaction, and a file whose formatting failed is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import apsw
+
+from cairnfs.errors import SchemaVersionError, StoreUnavailableException
+from cairnfs.store.base import Count, Put
+from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
+
+COUNT_COLUMNS = [count.name.lower() for count in Count]
+
+INSERT = "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, ?)"
+
+_SCHEMA = f"""
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE clock (txid INTEGER NOT NULL);
+CREATE TABLE counters (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE records (
+    t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
+    id INTEGER, since INTEGER NOT NULL, data BLOB NOT NULL,
+    PRIMARY KEY (t, a, b)) WITHOUT ROWID;
+CREATE INDEX records_by_id ON records (id, t) WHERE id IS NOT NULL;
+CREATE TABLE past (
+    t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
+    until INTEGER NOT NULL, since INTEGER NOT NULL, id INTEGER, data BLOB NOT NULL,
+    PRIMARY KEY (t, a, b, until)) WITHOUT ROWID;
+CREATE TABLE totals (
+    id INTEGER PRIMARY KEY,
+    {", ".join(f"{name} INTEGER NOT NULL" for name in COUNT_COLUMNS)},
+    mtime_ms INTEGER NOT NULL, touched INTEGER NOT NULL);
+CREATE TABLE replies (
+    client_id BLOB NOT NULL, last_call INTEGER NOT NULL, txid INTEGER NOT NULL,
+    first_call INTEGER NOT NULL, expires_ms INTEGER NOT NULL, calls BLOB NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (client_id, last_call, txid)) WITHOUT ROWID;
+CREATE INDEX replies_by_expiry ON replies (expires_ms);
+"""
+
+MIGRATIONS: dict[int, str] = {}
+"""`version -> script` that brings a file of that version to the next one."""
+
+
+def format_file(path: Path, meta: Mapping[str, str], rows: Sequence[Put] = ()) -> None:
+    """Make a namespace file that holds these rows, the first transactions of all.
+
+    An existing file is never overwritten; nor the log of one that was moved away,
+    which may hold its last commits.
+    """
+    files = (path, wal_of(path), path.with_name(path.name + "-shm"))
+    for file in files:
+        if file.exists():
+            raise FileExistsError(f"{file} exists already; remove it first to start over")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(exist_ok=False)  # of two that format at once, one goes on
+    try:
+        connection = connect(path)
+        try:
+            with connection:
+                _create(connection, meta, rows)
+        except apsw.Error as error:
+            raise StoreUnavailableException(explain(error, path)) from error
+        finally:
+            connection.close()
+    except BaseException:
+        for file in files:
+            file.unlink(missing_ok=True)
+        raise
+
+
+def connect(path: Path) -> apsw.Connection:
+    """Open a file that exists, for this process alone."""
+    connection = None
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA page_size = 2048")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("BEGIN IMMEDIATE; COMMIT")  # take the file now, not at the first write
+    except apsw.Error as error:
+        if connection is not None:
+            connection.close()
+        raise StoreUnavailableException(explain(error, path)) from error
+    return connection
+
+
+def migrate(connection: apsw.Connection, path: Path) -> None:
+    """Bring the file to our schema version, or refuse it."""
+    try:
+        version = _version(connection, path)
+        while version < SCHEMA_VERSION:
+            with connection:
+                connection.execute(MIGRATIONS[version])
+                version += 1
+                connection.execute(
+                    "UPDATE meta SET value = ? WHERE name = 'schema version'", (str(version),)
+                )
+    except apsw.Error as error:
+        raise StoreUnavailableException(explain(error, path)) from error
+
+
+def wal_of(path: Path) -> Path:
+    """SQLite's log beside the file, which holds the last commits."""
+    return path.with_name(path.name + "-wal")
+
+
+def explain(error: apsw.Error, path: Path) -> str:
+    """What SQLite's error means, and what to do about it."""
+    if isinstance(error, apsw.BusyError):
+        return f"namespace file {path} is in use by another process"
+    if isinstance(error, apsw.FullError):
+        return f"no space left for namespace file {path}; free some and call again"
+    if isinstance(error, apsw.ReadOnlyError):
+        return f"namespace file {path} is read-only"
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return f"{path} is damaged or not a CairnFS namespace file ({error})"
+    if isinstance(error, apsw.CantOpenError):
+        return f"namespace file {path} cannot be opened; check its folder and permissions"
+    return f"namespace file {path}: {error}"
+
+
+def _create(connection: apsw.Connection, meta: Mapping[str, str], rows: Sequence[Put]) -> None:
+    connection.execute(_SCHEMA)
+    last = max((put.order for put in rows), default=0)
+    connection.execute("INSERT INTO clock VALUES (?)", (last,))
+    connection.executemany("INSERT INTO counters VALUES (?, ?)", list(COUNTERS.items()))
+    named = {**meta, "schema version": str(SCHEMA_VERSION)}
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", list(named.items()))
+    connection.executemany(INSERT, [(*key, id, order, data) for key, id, order, data, _ in rows])
+
+
+def _version(connection: apsw.Connection, path: Path) -> int:
+    """The schema's version, if it is one that we can work with."""
+    found = None
+    with contextlib.suppress(apsw.SQLError):  # no such table
+        found = connection.execute(
+            "SELECT value FROM meta WHERE name = 'schema version'"
+        ).fetchone()
+    if found is None:
+        raise StoreUnavailableException(f"{path} is not a CairnFS namespace file")
+    version = int(str(found[0]))
+    if version > SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"{path} has schema version {version}, but this CairnFS knows only up to "
+            f"{SCHEMA_VERSION}: upgrade CairnFS; the file was left as it is"
+        )
+    return version
