@@ -12,8 +12,10 @@ from typing import Any, ClassVar, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
-from tests.model.driver import Pair, Product
-from tests.model.steps import OPERATIONS, Step, make_call
+from tests.model.calls import OPERATIONS, make_call
+from tests.model.driver import Pair
+from tests.model.product import Product
+from tests.model.steps import Step
 
 T = TypeVar("T")
 CHECK_EVERY = 10

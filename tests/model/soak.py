@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.model.driver import CONFIGURATIONS, Configuration
+from tests.model.product import CONFIGURATIONS, Configuration
 from tests.model.walk import Walk, open_on_server, shrink, walk
 
 from cairnfs.testing.postgres_server import PostgresServer

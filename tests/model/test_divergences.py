@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.model.driver import CONFIGURATIONS
+from tests.model.product import CONFIGURATIONS
 from tests.model.steps import MB, BlockRef, FileRef, InodePath, PathOf, Step
 from tests.model.walk import Trace, open_on_server, replay
 

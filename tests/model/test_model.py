@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from tests.model.driver import CONFIGURATIONS, Configuration, Product
+from tests.model.calls import OPERATIONS
 from tests.model.machine import make_machine
-from tests.model.steps import OPERATIONS
+from tests.model.product import CONFIGURATIONS, Configuration, Product
 from tests.model.walk import open_on_server, walk
 
 from cairnfs.testing.postgres_server import PostgresServer

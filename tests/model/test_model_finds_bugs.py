@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.model.driver import CONFIGURATIONS, Divergence
-from tests.model.steps import last_place, loop, one_file, one_name, vanishing_parent
+from tests.model.comparison import Divergence
+from tests.model.product import CONFIGURATIONS
+from tests.model.scenes import last_place, loop, one_file, one_name, vanishing_parent
 from tests.model.walk import open_on_server, shrink, walk
 
 from cairnfs.config import Control

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.model.driver import Configuration, Divergence, Pair, Product, temporary_directory
-from tests.model.steps import Batch, RandomChoose, Step, make_step
+from tests.model.comparison import Divergence
+from tests.model.driver import Pair
+from tests.model.product import Configuration, Product, temporary_directory
+from tests.model.scenes import make_step
+from tests.model.steps import Batch, RandomChoose, Step
 
 from cairnfs.clock import ManualClock
 from cairnfs.testing.postgres_server import PostgresServer

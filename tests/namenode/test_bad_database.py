@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from cairnfs.config import Control, NameNodeSettings
@@ -22,7 +23,10 @@ from cairnfs.errors import (
     StoreUnavailableException,
 )
 from cairnfs.namenode.client_protocol import NameNodeThread
-from cairnfs.namenode.opening import format_namespace
+from cairnfs.namenode.membership import PostgresMembership
+from cairnfs.namenode.opening import format_namespace, open_store
+from cairnfs.store import postgres_schema, sqlite_schema
+from cairnfs.store.postgres import PostgresStore
 from cairnfs.store.sqlite import SqliteStore
 from cairnfs.testing.invariants import check_invariants, read_namespace
 from cairnfs.testing.postgres_server import PostgresServer
@@ -153,7 +157,21 @@ def test_sqlite_full(sqlite: Bench) -> None:
 def test_sqlite_gone_and_back(sqlite: Bench, tmp_path: Path) -> None:
     path, away = tmp_path / "namespace.db", tmp_path / "away.db"
     path.rename(away)
-    sqlite.refuses("does not exist")
+    sqlite.refuses("is gone; bring it back; nothing was changed")
+    away.rename(path)
+    sqlite.serves_again()
+
+
+def test_sqlite_replaced_by_another(sqlite: Bench, tmp_path: Path) -> None:
+    """What was computed from one file is not written to another."""
+    path, away, other = (tmp_path / name for name in ("namespace.db", "away.db", "other.db"))
+    asyncio.run(format_namespace(f"sqlite://{other}"))
+    content = other.read_bytes()
+    path.rename(away)
+    other.rename(path)
+    sqlite.refuses("was replaced by another file; restart the NameNode; nothing was changed")
+    assert path.read_bytes() == content
+    path.rename(other)
     away.rename(path)
     sqlite.serves_again()
 
@@ -250,3 +268,80 @@ def test_postgres_of_a_newer_version(postgres_server: PostgresServer, postgres_d
     )
     with pytest.raises(SchemaVersionError, match="99"):
         NameNodeThread(NameNodeSettings(postgres_dsn))
+
+
+# Opening that fails half-way.
+
+
+async def fail(*_: Any) -> None:
+    raise StoreUnavailableException("it was there a moment ago")
+
+
+def test_sqlite_that_fails_at_opening_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check() -> None:
+        url = f"sqlite://{tmp_path}/namespace.db"
+        await format_namespace(url)
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteStore, "meta", fail)
+            with pytest.raises(StoreUnavailableException, match="a moment ago") as told:
+                await open_store(NameNodeSettings(url))
+        assert told.tb  # which keeps what was opened from being collected
+        opened = await open_store(NameNodeSettings(url))
+        await opened.store.close()
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"), [(PostgresStore, "meta"), (PostgresMembership, "_enter")]
+)
+def test_postgres_that_fails_at_opening_is_closed(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, owner: type, method: str
+) -> None:
+    sessions = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    alive = "SELECT count(*) FROM cairnfs.members WHERE heartbeat > '-infinity'"
+
+    async def check() -> None:
+        await format_namespace(postgres_dsn)
+        monkeypatch.setattr(owner, method, fail)
+        with pytest.raises(StoreUnavailableException, match="a moment ago"):
+            await open_store(NameNodeSettings(postgres_dsn))
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        observer = await asyncpg.connect(postgres_dsn)
+        try:
+            for _ in range(500):  # a server takes a moment to end a session
+                if not await observer.fetchval(sessions):
+                    break
+                await asyncio.sleep(0.01)
+            assert await observer.fetchval(sessions) == 0
+            assert await observer.fetchval(alive) == 0
+        finally:
+            await observer.close()
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_namespace_is_made_with_its_root_or_not_at_all(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite://{tmp_path}/namespace.db"
+    if kind == "postgres":
+        url = request.getfixturevalue("postgres_dsn")
+    with monkeypatch.context() as patch:
+        for store in (SqliteStore, PostgresStore):
+            patch.setattr(store, "commit", fail)
+        for module in (sqlite_schema, postgres_schema):
+            patch.setattr(module, "COUNTERS", {"no number": object()})
+        with pytest.raises(Exception, match=r"object|number"):
+            asyncio.run(format_namespace(url))
+    asyncio.run(format_namespace(url))
+    namenode = NameNodeThread(NameNodeSettings(url, duties=False))
+    root = namenode.client().get_file_info("/")
+    namenode.stop()
+    assert root is not None

@@ -1,22 +1,19 @@
-"""Databases that die, fill up, go away and come back: what was answered is there."""
+"""PostgreSQL servers that die, fill up, go away and come back: what was answered is there."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import asyncpg
 import pytest
 
-from cairnfs.errors import SchemaVersionError, StoreUnavailableException
+from cairnfs.errors import StoreUnavailableException
+from cairnfs.store import postgres
 from cairnfs.store.base import Batch, CommitUnknown, Key, Member, Put, Reading, Row
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.store.postgres_connections import describe
-from cairnfs.store.sqlite import SqliteStore, format_file
 from cairnfs.testing.postgres_server import PostgresServer
 
 A: Key = (0, 1, b"a")
@@ -25,9 +22,6 @@ B: Key = (0, 1, b"b")
 
 def put(key: Key, data: bytes = b"") -> Batch:
     return Batch(size=1, now_ms=0, puts=[Put(key, None, 1, data, False)])
-
-
-# PostgreSQL.
 
 
 @pytest.fixture
@@ -123,6 +117,30 @@ def test_a_server_that_is_down_is_said_and_served_again(own_server: PostgresServ
         await asyncio.to_thread(own_server.start)
         assert (await store.read(Reading(keys=[A]))).rows == {A: Row(A, 1, b"")}
         assert await store.commit(put(B)) == 1
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_an_outcome_that_cannot_be_found_out_is_not_called_nothing(
+    own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "SETTLE_WAITS_S", (0.0,))
+
+    async def check() -> None:
+        dsn = own_server.create_database("outcome")
+        await format_database(dsn, {})
+        store = await PostgresStore.open(dsn)
+        ((id, epoch),) = await store.fetch("SELECT * FROM cairn_join('w', '1 hour')")
+        batch = put(A)
+        batch.member = Member(id, epoch, 1)
+        await store.commit(batch)
+        await asyncio.to_thread(own_server.stop)
+        with pytest.raises(StoreUnavailableException, match="not known yet; send the call again") as told:
+            await store.settle(batch.member)
+        assert "nothing was changed" not in str(told.value)
+        await asyncio.to_thread(own_server.start)
+        assert await store.settle(batch.member) == 0
         await store.close()
 
     asyncio.run(check())
@@ -224,119 +242,3 @@ def test_no_message_tells_a_password(tmp_path: Path) -> None:
         with pytest.raises(StoreUnavailableException) as caught:
             asyncio.run(PostgresStore.open(address))
         assert "hunter2" not in str(caught.value)
-
-
-# SQLite.
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    path = tmp_path / "namespace.db"
-    format_file(path, {})
-    return path
-
-
-def test_a_full_disk(path: Path) -> None:
-    async def check() -> None:
-        store = SqliteStore(path)
-        await store.commit(put(A))
-        ((pages,),) = store._db().execute("PRAGMA page_count").fetchall()
-        store._db().execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(StoreUnavailableException, match="no space left"):
-            await store.commit(put(B, b"x" * 1_000_000))
-        assert (await store.read(Reading(keys=[A, B]))).rows == {A: Row(A, 1, b"")}
-        store._db().execute("PRAGMA max_page_count = 1000000")
-        assert await store.commit(put(B, b"x" * 1_000_000)) == 1
-        await store.close()
-
-    asyncio.run(check())
-
-
-def test_a_file_moved_away_and_brought_back(path: Path) -> None:
-    async def check() -> None:
-        store = SqliteStore(path)
-        await store.commit(put(A))
-        away = path.with_name("away.db")
-        path.rename(away)
-        for _ in range(2):
-            with pytest.raises(StoreUnavailableException, match="does not exist"):
-                await store.commit(put(B))
-        assert not path.exists()
-        away.rename(path)
-        assert (await store.read(Reading(keys=[A, B]))).rows == {A: Row(A, 1, b"")}
-        assert await store.commit(put(B)) == 1
-        await store.close()
-
-    asyncio.run(check())
-
-
-def test_a_removed_file_is_not_replaced_by_an_empty_one(path: Path) -> None:
-    async def check() -> None:
-        store = SqliteStore(path)
-        path.unlink()
-        with pytest.raises(StoreUnavailableException, match="does not exist"):
-            await store.commit(put(A))
-        assert not path.exists()
-        await store.close()
-
-    asyncio.run(check())
-
-
-def test_a_read_only_connection(path: Path) -> None:
-    async def check() -> None:
-        store = SqliteStore(path)
-        store._db().execute("PRAGMA query_only = ON")
-        with pytest.raises(StoreUnavailableException, match="read-only"):
-            await store.commit(put(A))
-        assert (await store.read(Reading(keys=[A]))).rows == {}
-        await store.close()
-
-    asyncio.run(check())
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write read-only files")
-def test_a_read_only_file(path: Path) -> None:
-    path.chmod(0o444)
-    with pytest.raises(StoreUnavailableException, match="read-only"):
-        SqliteStore(path)
-
-
-def test_a_newer_file_is_left_alone(path: Path) -> None:
-    async def check() -> None:
-        store = SqliteStore(path)
-        store._db().execute("UPDATE meta SET value = '99' WHERE name = 'schema version'")
-        await store.close()
-        before = path.read_bytes()
-        with pytest.raises(SchemaVersionError, match="99"):
-            SqliteStore(path)
-        assert path.read_bytes() == before
-
-    asyncio.run(check())
-
-
-@pytest.mark.parametrize("content", [b"", b"not a database, and longer than a header" * 20])
-def test_another_kind_of_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "other"
-    path.write_bytes(content)
-    with pytest.raises(StoreUnavailableException, match="not a CairnFS namespace file"):
-        SqliteStore(path)
-
-
-def test_a_file_that_exists_is_not_formatted(path: Path) -> None:
-    with pytest.raises(FileExistsError):
-        format_file(path, {})
-
-
-def test_a_file_in_use_by_another_process(path: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path; from cairnfs.store.sqlite import SqliteStore\n"
-        "store = SqliteStore(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", program, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"open\n"
-        with pytest.raises(StoreUnavailableException, match="in use by another process"):
-            SqliteStore(path)
-        other.communicate(b"")
-    asyncio.run(SqliteStore(path).close())

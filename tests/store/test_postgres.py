@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import count
 
+import asyncpg
 import pytest
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
@@ -13,6 +14,7 @@ from cairnfs.store import postgres_schema
 from cairnfs.store.base import (
     Batch,
     Bound,
+    Conflict,
     Fenced,
     Keep,
     Key,
@@ -20,12 +22,13 @@ from cairnfs.store.base import (
     Member,
     Put,
     Reading,
+    Row,
     Scan,
     StoredReply,
     Touch,
 )
 from cairnfs.store.postgres import PostgresStore, format_database
-from cairnfs.store.postgres_connections import SESSION_SETTINGS
+from cairnfs.store.postgres_connections import SESSION_SETTINGS, Connections
 
 A: Key = (0, 1, b"a")
 JOIN = "SELECT id_, epoch_ FROM cairn_join('test', '1 hour')"
@@ -78,6 +81,19 @@ def test_settle_tells_what_was_committed(postgres_dsn: str) -> None:
         assert await store.commit(batch_of(member)) == 3
         assert await store.settle(member) == 3
         assert await store.settle(member) == 3
+
+    with_store(postgres_dsn, check)
+
+
+def test_settle_does_not_guess_about_a_member_that_has_gone_on(postgres_dsn: str) -> None:
+    """It was not replaced; but which of its earlier batches took place nobody knows."""
+
+    async def check(store: PostgresStore) -> None:
+        member = Member(*await join(store), 1)
+        await store.commit(batch_of(member._replace(batch=2)))
+        with pytest.raises(StoreUnavailableException, match="not known yet; send the call again") as told:
+            await store.settle(member)
+        assert "nothing was changed" not in str(told.value)
 
     with_store(postgres_dsn, check)
 
@@ -146,6 +162,58 @@ def test_a_transaction_may_wait_for_single_statements(postgres_dsn: str) -> None
     with_store(postgres_dsn, check)
 
 
+def test_who_takes_the_clock_after_rows_that_its_owner_needs_is_told(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        await store.commit(Batch(size=1, now_ms=0, puts=[Put(A, None, 1, b"", False)]))
+        async with store.transaction() as first, store.transaction() as second:
+            await first.lock({A: LockMode.EXCLUSIVE})
+            await second.take_clock()
+            waiting = asyncio.create_task(first.take_clock())
+            await wait_until_somebody_waits(store)  # first: PostgreSQL ends who waited longest
+            await second.lock({A: LockMode.EXCLUSIVE})
+            with pytest.raises(Conflict):
+                await waiting
+            assert await second.commit(Batch(size=1, now_ms=0)) == 1
+
+    with_store(postgres_dsn, check)
+
+
+def test_a_commit_that_fails_at_the_very_end_is_said_in_our_words(postgres_dsn: str) -> None:
+    fail = (
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$"
+    )
+    trigger = (
+        "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON records"
+        " INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail()"
+    )
+
+    async def check(store: PostgresStore) -> None:
+        await store.fetch(fail)
+        await store.fetch(trigger)
+        batch = Batch(size=1, now_ms=0, puts=[Put(A, None, 1, b"", False)])
+        with pytest.raises(StoreUnavailableException, match="no disk space left; nothing was"):
+            async with store.transaction() as transaction:
+                await transaction.commit(batch)
+        await store.fetch("DROP TRIGGER late ON records")
+        assert await store.commit(batch) == 0
+
+    with_store(postgres_dsn, check)
+
+
+def test_a_connection_that_opens_after_the_close_is_not_kept(postgres_dsn: str) -> None:
+    async def check() -> None:
+        connections = Connections(postgres_dsn, 1)
+        acquiring = asyncio.create_task(connections.acquire())
+        await asyncio.sleep(0)
+        await connections.close()
+        with pytest.raises(StoreUnavailableException, match="were closed"):
+            await acquiring
+        assert not connections._open
+
+    asyncio.run(check())
+
+
 async def wait_until_somebody_waits(store: PostgresStore) -> None:
     waiting = (
         "SELECT 1 FROM pg_stat_activity"
@@ -166,6 +234,20 @@ def test_formatting_twice_is_refused(postgres_dsn: str) -> None:
         assert await store.commit(Batch(size=1, now_ms=0)) == 7
 
     with_store(postgres_dsn, check)
+
+
+def test_formatting_is_all_or_nothing(postgres_dsn: str) -> None:
+    async def check() -> None:
+        row = Put(A, 7, 1, b"data", False)
+        with pytest.raises(asyncpg.UniqueViolationError):
+            await format_database(postgres_dsn, {}, [row, row])
+        await format_database(postgres_dsn, {}, [row])
+        store = await PostgresStore.open(postgres_dsn)
+        assert (await store.read(Reading(ids=[(0, 7)]))).ids == {(0, 7): [Row(A, 1, b"data")]}
+        assert await store.commit(Batch(size=1, now_ms=0)) == 1
+        await store.close()
+
+    asyncio.run(check())
 
 
 def test_a_newer_schema_is_refused(postgres_dsn: str) -> None:

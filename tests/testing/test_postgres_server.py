@@ -15,8 +15,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from cairnfs.testing import postgres_server as module
-from cairnfs.testing.postgres_server import PostgresServer, PostgresUnavailable, find_postgres_bin
+from cairnfs.testing import postgres_binaries
+from cairnfs.testing.postgres_binaries import PostgresUnavailable, find_postgres_bin
+from cairnfs.testing.postgres_processes import state_and_parent
+from cairnfs.testing.postgres_server import PostgresServer
 
 
 @pytest.fixture
@@ -37,7 +39,7 @@ def query(dsn: str, statement: str) -> Any:
 
 
 def is_alive(pid: int) -> bool:
-    return module._state_and_parent(pid)[0] not in "XZ"
+    return state_and_parent(pid)[0] not in "XZ"
 
 
 def wait_until_dead(pids: list[int], timeout_s: float = 20.0) -> None:
@@ -187,7 +189,7 @@ def test_a_failed_start_shows_the_log_and_leaves_nothing(tmp_path: Path) -> None
 
 def test_missing_binaries_name_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CAIRN_POSTGRES_BIN", raising=False)
-    monkeypatch.setattr(module, "_candidate_bins", list)
+    monkeypatch.setattr(postgres_binaries, "_candidate_bins", list)
     with pytest.raises(PostgresUnavailable, match="make setup-postgres"):
         PostgresServer()
 

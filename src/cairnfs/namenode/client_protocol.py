@@ -7,6 +7,7 @@ wire will decode messages into the same operations.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import itertools
 import threading
@@ -40,7 +41,7 @@ from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.transaction.calls import CallKey, Operation, R
-from cairnfs.transaction.runner import RunnerStatistics
+from cairnfs.transaction.runner import RunnerStatistics, stopped
 
 BLOCK_SIZE_BYTES = 128 * 1024 * 1024
 REPLICATION = 3
@@ -62,11 +63,20 @@ class NameNodeThread:
 
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine in the NameNode's loop; returns its result."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:  # the loop is closed
+            work.close()
+            raise stopped() from None
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise stopped() from None
 
     def client(self, user: str | None = None, groups: tuple[str, ...] = ()) -> ClientProtocol:
         """Calls in the name of a user; by default the superuser."""
-        caller = self.namenode.caller(user or self.namenode.superuser, groups, "127.0.0.1")
+        name = self.namenode.superuser if user is None else user
+        caller = self.namenode.caller(name, groups, "127.0.0.1")
         return ClientProtocol(self, caller)
 
     @property
@@ -74,6 +84,9 @@ class NameNodeThread:
         return self.namenode.statistics
 
     def stop(self) -> None:
+        """Finish what was called, and end; whoever calls from now on is told so."""
+        if self._loop.is_closed():
+            return
         try:
             self.wait(self.namenode.stop())
         finally:
@@ -88,7 +101,16 @@ class NameNodeThread:
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.run_until_complete(_cancel_the_rest())
         self._loop.close()
+
+
+async def _cancel_the_rest() -> None:
+    """End what still runs in this loop: nobody may wait for it for ever."""
+    while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class ClientProtocol:

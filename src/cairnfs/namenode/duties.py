@@ -108,4 +108,3 @@ class Duties:
             return False
         self.owned.add(name)
         return await step() > 0
-

@@ -79,6 +79,8 @@ class NameNode:
         is_retry: bool = False,
     ) -> R:
         """Run an operation and wait for its answer."""
+        if key is not None:
+            key.check()
         answer: R = await run(self._runner, Call(operation, arguments, key=key, is_retry=is_retry))
         return answer
 
@@ -98,4 +100,3 @@ def _relax_collector() -> None:
     """Look for cyclic garbage rarely: calls leave none, and caches make each look long."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-

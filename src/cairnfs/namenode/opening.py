@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -12,7 +13,7 @@ from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import FormatSettings, NameNodeSettings
 from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, Kind
 from cairnfs.namesystem.lookup import ROOT_KEY
-from cairnfs.store.base import Batch, Put, Store
+from cairnfs.store.base import Put, Store
 from cairnfs.store.sqlite import SqliteStore, format_file
 from cairnfs.transaction.records import encode
 from cairnfs.transaction.runner import LoneMember, Membership
@@ -38,16 +39,6 @@ async def format_namespace(
         "cluster id": f"CID-{uuid.uuid4()}",
         "created": str(now_ms),
     }
-    store: Store
-    if _is_postgres(url):
-        from cairnfs.store.postgres import PostgresStore, format_database
-
-        await format_database(url, meta)
-        store = await PostgresStore.open(url)
-    else:
-        path = sqlite_path(url)
-        format_file(path, meta)
-        store = SqliteStore(path)
     root = Inode(
         id=ROOT_ID,
         parent_id=ROOT_PARENT_ID,
@@ -59,29 +50,43 @@ async def format_namespace(
         mtime_ms=now_ms,
         atime_ms=0,
     )
-    try:
-        put = Put(ROOT_KEY, ROOT_ID, 1, encode(root), False)
-        await store.commit(Batch(size=1, now_ms=now_ms, puts=[put]))
-    finally:
-        await store.close()
+    rows = [Put(ROOT_KEY, ROOT_ID, 1, encode(root), False)]
+    if _is_postgres(url):
+        from cairnfs.store.postgres import format_database
+
+        await format_database(url, meta, rows)
+    else:
+        format_file(sqlite_path(url), meta, rows)
 
 
 async def open_store(settings: NameNodeSettings) -> OpenStore:
-    """Open a formatted store; on PostgreSQL, join the NameNodes that are there."""
-    if not _is_postgres(settings.store):
-        local = SqliteStore(sqlite_path(settings.store))
-        return OpenStore(local, LoneMember(), await local.meta())
-    from cairnfs.namenode.membership import PostgresMembership
-    from cairnfs.store.postgres import PostgresStore
+    """Open a formatted store; on PostgreSQL, join the NameNodes that are there.
 
-    store = await PostgresStore.open(settings.store)
-    membership = await PostgresMembership.join(
-        store,
-        settings.address,
-        heartbeat_interval_s=settings.heartbeat_interval_s,
-        expiry_s=settings.expiry_s,
-    )
-    return OpenStore(store, membership, await store.meta())
+    If it fails, nothing stays open.
+    """
+    async with AsyncExitStack() as opened:
+        store: Store
+        membership: Membership
+        if _is_postgres(settings.store):
+            from cairnfs.namenode.membership import PostgresMembership
+            from cairnfs.store.postgres import PostgresStore
+
+            store = shared = await PostgresStore.open(settings.store)
+            opened.push_async_callback(shared.close)
+            membership = await PostgresMembership.join(
+                shared,
+                settings.address,
+                heartbeat_interval_s=settings.heartbeat_interval_s,
+                expiry_s=settings.expiry_s,
+            )
+            opened.push_async_callback(membership.leave)
+        else:
+            store = SqliteStore(sqlite_path(settings.store))
+            opened.push_async_callback(store.close)
+            membership = LoneMember()
+        meta = await store.meta()
+        opened.pop_all()
+    return OpenStore(store, membership, meta)
 
 
 def sqlite_path(url: str) -> Path:

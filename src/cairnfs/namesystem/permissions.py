@@ -23,7 +23,7 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.acls import ACCESS, DEFAULT, USER
 from cairnfs.namesystem.inodes import AclEntry, Inode, Kind
-from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.paths import FsPath, check_text
 
 SUPERGROUP_DEFAULT = "supergroup"
 STICKY_BIT = 0o1000
@@ -60,6 +60,11 @@ def make_caller(
     address: str = "",
 ) -> Caller:
     """Decide once whether the user is the superuser: by name or by group."""
+    if not isinstance(user, str) or not user:
+        raise IllegalArgumentException(f"{user!r} is not the name of a user")
+    if isinstance(groups, str):
+        raise IllegalArgumentException(f"Groups are a list of names, not one text: {groups!r}")
+    check_text(user, "user name")
     members = frozenset(groups)
     is_superuser = user == superuser_name or supergroup in members
     return Caller(user, members, is_superuser, address)

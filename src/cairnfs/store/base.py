@@ -10,7 +10,9 @@ A store knows keys, not directories.  It keeps
 - *replies* to calls that must not run twice;
 - the *clock*: the TxID of the last transaction.  Its row is locked from before
   a batch is validated until it is on disk.  Hence TxID order is commit order,
-  validation needs no other lock, and nothing can deadlock.
+  validation needs no other lock, and can't deadlock.  Whoever also locks rows locks
+  them before the clock; on a shared store it may meet a batch that goes the other
+  way, and is told `Conflict`.
 
 `testing.conformance` is this contract as a test suite.
 """
@@ -221,7 +223,10 @@ class StoreTransaction(Protocol):
     """One store transaction, for runners that lock before they compute."""
 
     async def take_clock(self) -> int:
-        """Lock the clock; until the end nobody else commits.  Returns the last TxID."""
+        """Lock the clock; until the end nobody else commits.  Returns the last TxID.
+
+        `Conflict`: this would never have ended, since we hold rows that others need.
+        """
         ...
 
     async def lock(self, modes: Mapping[Key, LockMode]) -> dict[Key, Row]:
@@ -284,6 +289,8 @@ class Store(Protocol):
 
         None: it did not, and never will.  `Fenced`: the member was replaced meanwhile,
         and only the replies that were stored with the batch can tell.
+        `StoreUnavailableException`: the outcome is not known yet.  Only for a store whose
+        `commit` raises `CommitUnknown`.
         """
         ...
 

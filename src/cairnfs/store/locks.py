@@ -58,8 +58,8 @@ class LockTable:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.release(key, exclusive=exclusive)
-            else:
+                self.release(key, exclusive=exclusive)  # it was our turn already
+            elif (exclusive, turn) in lock.waiting:
                 lock.waiting.remove((exclusive, turn))
                 self._admit(key, lock)
             raise
@@ -70,9 +70,13 @@ class LockTable:
         self._admit(key, lock)
 
     def _admit(self, key: Hashable, lock: _Lock) -> None:
-        while lock.waiting and lock.admits(lock.waiting[0][0]):
-            exclusive, turn = lock.waiting.popleft()
-            lock.enter(exclusive)
-            turn.set_result(None)
+        while lock.waiting:
+            exclusive, turn = lock.waiting[0]
+            if not turn.done():  # else it was cancelled, and its waiter has yet to notice
+                if not lock.admits(exclusive):
+                    break
+                lock.enter(exclusive)
+                turn.set_result(None)
+            lock.waiting.popleft()
         if lock.is_free:
             del self._locks[key]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
@@ -42,11 +42,8 @@ from cairnfs.store.base import (
 from cairnfs.store.postgres_connections import ConnectionLost, Connections
 from cairnfs.store.postgres_schema import format_database, migrate
 from cairnfs.store.postgres_statements import (
-    CHECK,
-    COMMIT,
-    check_arguments,
+    batch_statement,
     collect,
-    commit_arguments,
     keys_at,
     read_statement,
 )
@@ -109,10 +106,7 @@ class PostgresStore:
     # Reading.
 
     async def read(self, reading: Reading) -> Found:
-        if not (reading.keys or reading.ids or reading.scans or reading.totals):
-            return Found()
-        statement, arguments = read_statement(reading)
-        return collect(reading, await self.fetch(statement, *arguments))
+        return await read_by(self.fetch, reading)
 
     async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
         return [data for (data,) in await self.fetch(_FIND_REPLIES, client_id, call_id)]
@@ -143,16 +137,14 @@ class PostgresStore:
             return await self._commit(batch)
 
     async def _commit(self, batch: Batch) -> int:
+        statement, arguments = batch_statement(batch)
         connection = await self._connections.acquire()
         try:
-            if batch.size:
-                base = await connection.fetchval(COMMIT, *commit_arguments(batch))
-            else:
-                base = await connection.fetchval(CHECK, *check_arguments(batch))
+            base = await connection.fetchval(statement, *arguments)
         except BaseException as error:
             self._connections.give_back(connection, error)
             if is_occupied(error):
-                raise Conflict(await self._occupied(batch)) from None
+                raise Conflict(await occupied_keys(self.fetch, batch)) from None
             meaning = explain_failure(self._connections, batch, error)
             if meaning is error:
                 raise
@@ -161,21 +153,28 @@ class PostgresStore:
         return int(base)
 
     async def settle(self, member: Member) -> int | None:
-        for wait_s in SETTLE_WAITS_S:
+        for wait_s in (*SETTLE_WAITS_S, None):
             try:
-                return await self._settle_once(member)
-            except StoreUnavailableException:
+                ((base,),) = await self.fetch("SELECT cairn_settle($1, $2, $3)", *member)
+                return None if base is None else int(base)
+            except asyncpg.PostgresError as error:
+                if error.sqlstate == "CF002":
+                    raise Fenced(str(error)) from None
+                if error.sqlstate == "CF003":
+                    raise self._unsettled() from error
+                raise
+            except StoreUnavailableException as error:
+                if wait_s is None:
+                    raise self._unsettled() from error
                 await asyncio.sleep(wait_s)
-        return await self._settle_once(member)
+        raise AssertionError("the last attempt returns or raises")
 
-    async def _settle_once(self, member: Member) -> int | None:
-        try:
-            ((base,),) = await self.fetch("SELECT cairn_settle($1, $2, $3)", *member)
-        except asyncpg.PostgresError as error:
-            if error.sqlstate == "CF002":
-                raise Fenced(str(error)) from None
-            raise
-        return None if base is None else int(base)
+    def _unsettled(self) -> StoreUnavailableException:
+        """Neither "done" nor "nothing was changed": the stored reply will tell a retry."""
+        return StoreUnavailableException(
+            f"whether {self.place} has made this change is not known yet; "
+            "send the call again, as a retry"
+        )
 
     async def reserve(self, counter: str, count: int) -> int:
         ((first,),) = await self.fetch(_RESERVE, counter, count)
@@ -197,12 +196,6 @@ class PostgresStore:
 
     async def close(self) -> None:
         await self._connections.close()
-
-    async def _occupied(self, batch: Batch) -> list[Key]:
-        """Which new keys are not new; all of them, if the culprit is gone by now."""
-        new = new_keys(batch)
-        found = await self.read(Reading(keys=new))
-        return list(found.rows) or new
 
 
 class CommitOrder:
@@ -240,7 +233,10 @@ class PostgresTransaction:
                     raise
 
     async def take_clock(self) -> int:
-        ((txid,),) = await self._fetch("SELECT txid FROM clock WHERE one = 1 FOR UPDATE")
+        try:
+            ((txid,),) = await self._fetch("SELECT txid FROM clock WHERE one = 1 FOR UPDATE")
+        except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError):
+            raise Conflict from None
         self._has_clock = True
         return int(txid)
 
@@ -256,28 +252,21 @@ class PostgresTransaction:
         return {keys[n - 1]: Row(keys[n - 1], since, data) for n, since, data in found}
 
     async def read(self, reading: Reading) -> Found:
-        if not (reading.keys or reading.ids or reading.scans or reading.totals):
-            return Found()
-        statement, arguments = read_statement(reading)
-        return collect(reading, await self._fetch(statement, *arguments))
+        return await read_by(self._fetch, reading)
 
     async def commit(self, batch: Batch) -> int:
         async with self._commits.turn(batch, has_clock=self._has_clock):
             return await self._commit(batch)
 
     async def _commit(self, batch: Batch) -> int:
+        statement, arguments = batch_statement(batch)
         await self._run("SAVEPOINT batch")
         try:
-            if batch.size:
-                ((base,),) = await self._fetch(COMMIT, *commit_arguments(batch))
-            else:
-                ((base,),) = await self._fetch(CHECK, *check_arguments(batch))
+            ((base,),) = await self._fetch(statement, *arguments)
         except asyncpg.PostgresError as error:
             await self._run("ROLLBACK TO SAVEPOINT batch")
             if is_occupied(error):
-                new = new_keys(batch)
-                found = await self.read(Reading(keys=new))
-                raise Conflict(list(found.rows) or new) from None
+                raise Conflict(await occupied_keys(self._fetch, batch)) from None
             raise explain_failure(self._connections, batch, error) from error
         connection = self._connection
         try:
@@ -287,7 +276,9 @@ class PostgresTransaction:
             meaning = self._connections.translate(error)
             if isinstance(meaning, ConnectionLost):
                 raise CommitUnknown(str(meaning)) from error
-            raise
+            if meaning is error:
+                raise
+            raise meaning from error
         self._connection = None
         self._connections.release(connection)
         return int(base)
@@ -344,6 +335,25 @@ class PostgresTransaction:
     def _drop(self) -> None:
         self._connections.discard(self._connection)
         self._connection = None
+
+
+Fetch = Callable[..., Awaitable[list[Any]]]
+"""Runs a statement with its arguments: by itself, or in a transaction."""
+
+
+async def read_by(fetch: Fetch, reading: Reading) -> Found:
+    """Read all of it in one statement."""
+    if not (reading.keys or reading.ids or reading.scans or reading.totals):
+        return Found()
+    statement, arguments = read_statement(reading)
+    return collect(reading, await fetch(statement, *arguments))
+
+
+async def occupied_keys(fetch: Fetch, batch: Batch) -> list[Key]:
+    """Which new keys are not new; all of them, if the culprit is gone by now."""
+    new = new_keys(batch)
+    found = await read_by(fetch, Reading(keys=new))
+    return list(found.rows) or new
 
 
 def is_occupied(error: BaseException) -> bool:

@@ -328,9 +328,11 @@ DECLARE
     found_ members%ROWTYPE;
 BEGIN
     SELECT * INTO found_ FROM members WHERE id = member_id FOR UPDATE;
-    IF NOT FOUND OR found_.epoch <> member_epoch OR found_.batch > member_batch THEN
-        RAISE EXCEPTION 'member % was replaced or has gone on', member_id
-            USING ERRCODE = 'CF002';
+    IF NOT FOUND OR found_.epoch <> member_epoch THEN
+        RAISE EXCEPTION 'member % was replaced', member_id USING ERRCODE = 'CF002';
+    END IF;
+    IF found_.batch > member_batch THEN
+        RAISE EXCEPTION 'member % has gone on', member_id USING ERRCODE = 'CF003';
     END IF;
     IF found_.batch = member_batch THEN
         RETURN found_.base;

@@ -84,7 +84,7 @@ class Connections:
         """A connection that was healthy when last seen."""
         while True:
             if self._closed:
-                raise StoreUnavailableException(f"the connections to {self.place} were closed")
+                raise self._was_closed()
             while self._idle:
                 connection = self._idle.pop()
                 if not connection.is_closed():
@@ -184,8 +184,14 @@ class Connections:
             self._admit()
             raise
         self._opening -= 1
+        if self._closed:  # while we connected
+            connection.terminate()
+            raise self._was_closed()
         self._open.add(connection)
         return connection
+
+    def _was_closed(self) -> StoreUnavailableException:
+        return StoreUnavailableException(f"the connections to {self.place} were closed")
 
     def _admit(self) -> None:
         while self._waiting:

@@ -8,13 +8,14 @@ one migrates and the other finds it done.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
 import asyncpg
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
+from cairnfs.store.base import Put
 from cairnfs.store.postgres_connections import ConnectionLost, Connections
 from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
 
@@ -24,15 +25,18 @@ MIGRATIONS: dict[int, str] = {}
 """`version -> script` that brings a database of that version to the next one."""
 
 
-async def format_database(dsn: str, meta: Mapping[str, str]) -> None:
-    """Make an empty namespace.  One that exists is never touched."""
+async def format_database(dsn: str, meta: Mapping[str, str], rows: Sequence[Put] = ()) -> None:
+    """Make a namespace that holds these rows, the first transactions of all.
+
+    One that exists is never touched.
+    """
     connections = Connections(dsn, 1)
     try:
         async with connections.borrow() as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
             exists = await connection.fetchval("SELECT to_regnamespace('cairnfs') IS NOT NULL")
             if not exists:
-                await _create(connection, meta)
+                await _create(connection, meta, rows)
     except ConnectionLost as lost:
         raise StoreUnavailableException(str(lost)) from lost
     finally:
@@ -60,13 +64,18 @@ async def migrate(connections: Connections) -> None:
             )
 
 
-async def _create(connection: Any, meta: Mapping[str, str]) -> None:
+async def _create(connection: Any, meta: Mapping[str, str], rows: Sequence[Put]) -> None:
     await connection.execute("CREATE SCHEMA cairnfs")
     await connection.execute(_script())
-    await connection.execute("INSERT INTO clock VALUES (1, 0)")
+    last = max((put.order for put in rows), default=0)
+    await connection.execute("INSERT INTO clock VALUES (1, $1)", last)
     await connection.executemany("INSERT INTO counters VALUES ($1, $2)", COUNTERS.items())
-    rows = {**meta, "schema version": str(SCHEMA_VERSION)}
-    await connection.executemany("INSERT INTO meta VALUES ($1, $2)", rows.items())
+    named = {**meta, "schema version": str(SCHEMA_VERSION)}
+    await connection.executemany("INSERT INTO meta VALUES ($1, $2)", named.items())
+    await connection.executemany(
+        "INSERT INTO records (t, a, b, id, since, data) VALUES ($1, $2, $3, $4, $5, $6)",
+        [(*key, id, order, data) for key, id, order, data, _ in rows],
+    )
 
 
 async def _version(connection: Any, place: str) -> int:

@@ -37,8 +37,8 @@ def _call(function: str, kinds: str) -> str:
     return f"SELECT {function}({', '.join(places)})"
 
 
-COMMIT = _call("cairn_commit", _COMMIT)
-CHECK = _call("cairn_check", _CHECK)
+_CALL_COMMIT = _call("cairn_commit", _COMMIT)
+_CALL_CHECK = _call("cairn_check", _CHECK)
 
 _KEYS, _IDS, _SCANS, _TOTALS, _CLOCK = range(5)
 
@@ -151,7 +151,14 @@ def _add(left: Totals, right: Totals) -> Totals:
     return Totals(counts, latest.mtime_ms, latest.touched)
 
 
-def commit_arguments(batch: Batch) -> list[Any]:
+def batch_statement(batch: Batch) -> tuple[str, list[Any]]:
+    """The statement that validates and applies a batch, and its arguments."""
+    if batch.size:
+        return _CALL_COMMIT, _commit_arguments(batch)
+    return _CALL_CHECK, _check_arguments(batch)
+
+
+def _commit_arguments(batch: Batch) -> list[Any]:
     """The arguments of `cairn_commit`; a list that is empty goes as NULL."""
     new = [put for put in batch.puts if not put.replaces]
     changed = [put for put in batch.puts if put.replaces] if len(new) < len(batch.puts) else []
@@ -173,7 +180,7 @@ def commit_arguments(batch: Batch) -> list[Any]:
     return _as_text(arguments + _outcome(batch), _COMMIT)
 
 
-def check_arguments(batch: Batch) -> list[Any]:
+def _check_arguments(batch: Batch) -> list[Any]:
     """The arguments of `cairn_check`, for a batch that changes nothing."""
     member = batch.member
     identity = (None, None) if member is None else (member.id, member.epoch)

@@ -43,7 +43,6 @@ from cairnfs.store.sqlite_schema import (
     explain,
     format_file,
     migrate,
-    wal_of,
 )
 
 _SUM_COLUMNS = ", ".join(COUNT_COLUMNS)
@@ -94,7 +93,7 @@ class SqliteStore:
         except BaseException:
             self._connection.close()
             raise
-        self._wal = wal_of(path)
+        self._wal = Path(self._connection.filename_wal)
         self._files = _identity(self._path), _identity(self._wal)
         self.local: LocalReads | None = None if shared else self
 
@@ -121,8 +120,8 @@ class SqliteStore:
         found = self._fetch(_SELECT_TOTALS, (id,))
         if not found:
             return NO_TOTALS
-        mtime_ms, touched, *counts = found[0]
-        return Totals(tuple(counts), mtime_ms, touched)
+        totals = found[0]
+        return Totals(totals[2:], totals[0], totals[1])
 
     def last_txid(self) -> int:
         ((txid,),) = self._fetch("SELECT txid FROM clock")

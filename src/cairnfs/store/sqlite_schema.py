@@ -54,7 +54,7 @@ def format_file(path: Path, meta: Mapping[str, str], rows: Sequence[Put] = ()) -
     An existing file is never overwritten; nor the log of one that was moved away,
     which may hold its last commits.
     """
-    files = (path, wal_of(path), path.with_name(path.name + "-shm"))
+    files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
     for file in files:
         if file.exists():
             raise FileExistsError(f"{file} exists already; remove it first to start over")
@@ -106,11 +106,6 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
                 )
     except apsw.Error as error:
         raise StoreUnavailableException(explain(error, path)) from error
-
-
-def wal_of(path: Path) -> Path:
-    """SQLite's log beside the file, which holds the last commits."""
-    return path.with_name(path.name + "-wal")
 
 
 def explain(error: apsw.Error, path: Path) -> str:

@@ -1,12 +1,11 @@
 """A private PostgreSQL server for tests and benchmarks.
 
-Job: find the server's binaries, run one server in a temporary directory, and let a
-test kill it and bring it back. It listens on a Unix socket in that directory, which
-only its own account and root can enter, and on 127.0.0.1 only if asked.
+Job: run one server in a temporary directory, and let a test kill it and bring it
+back. It listens on a Unix socket in that directory, which only its own account and
+root can enter, and on 127.0.0.1 only if asked.
 
 Invariant: no server outlives the process that started it, even one killed with
-SIGKILL. The postmaster is therefore a child of a small watchdog (this file, run as
-a program) that ends it when its own parent goes away.
+SIGKILL. The postmaster is therefore a child of `postgres_watchdog`.
 """
 
 from __future__ import annotations
@@ -14,12 +13,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import ctypes
-import glob
 import os
-import pwd
-import re
-import select
 import shutil
 import signal
 import socket
@@ -29,17 +23,29 @@ import tempfile
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import asyncpg
 
+from cairnfs.testing import postgres_watchdog
+from cairnfs.testing.postgres_binaries import (
+    Account,
+    PostgresUnavailable,
+    choose_account,
+    find_postgres_bin,
+    wheel_directory,
+)
+from cairnfs.testing.postgres_processes import (
+    POLL_INTERVAL_S,
+    await_gone,
+    children_of,
+    remove_shared_memory,
+)
+
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
-POLL_INTERVAL_S = 0.02
-PARENT_CHECK_INTERVAL_S = 1.0
 SOCKET_PATH_BYTES_MAX = 107
 DEFAULT_PORT = 5432
 
@@ -54,114 +60,6 @@ SETTINGS: Mapping[str, str] = {
     # killed server leaves there would stay.
     "dynamic_shared_memory_type": "mmap",
 }
-
-
-class PostgresUnavailable(RuntimeError):
-    """No PostgreSQL server could be found, or the one found could not be run."""
-
-
-# ---------------------------------------------------------------------------
-# Finding the binaries
-
-
-def find_postgres_bin() -> Path:
-    """The directory that holds `initdb` and `postgres`.
-
-    Searched in this order: $CAIRN_POSTGRES_BIN, `pg_config --bindir`, Debian's
-    versioned directories (newest first), PATH, and the wheel that
-    scripts/ensure-postgres unpacks into the environment.
-    """
-    named = os.environ.get("CAIRN_POSTGRES_BIN")
-    if named:
-        # A directory that was named but is wrong must not be passed over in silence.
-        if not _has_server(Path(named)):
-            raise PostgresUnavailable(f"CAIRN_POSTGRES_BIN={named} holds no initdb and postgres")
-        return Path(named)
-    for candidate in _candidate_bins():
-        if _has_server(candidate):
-            return candidate
-    raise PostgresUnavailable(
-        "no PostgreSQL server binaries found: run `make setup-postgres`, "
-        "or set CAIRN_POSTGRES_BIN to the directory that holds initdb and postgres"
-    )
-
-
-def wheel_directory() -> Path:
-    """Where scripts/ensure-postgres unpacks a wheel; never on Python's import path."""
-    return Path(sys.prefix) / "postgres"
-
-
-def _candidate_bins() -> list[Path]:
-    candidates: list[Path] = []
-    if shutil.which("pg_config"):
-        asked = subprocess.run(
-            ["pg_config", "--bindir"], capture_output=True, text=True, check=False
-        )
-        if asked.returncode == 0:
-            candidates.append(Path(asked.stdout.strip()))
-    debian = [Path(found) for found in glob.glob("/usr/lib/postgresql/*/bin")]
-    candidates += sorted(debian, key=_version_of_debian_bin, reverse=True)
-    on_path = shutil.which("initdb")
-    if on_path:
-        candidates += [Path(on_path).parent, Path(on_path).resolve().parent]
-    # One wheel carries two servers, as pginstall and pginstall18: newest first.
-    candidates += sorted(wheel_directory().glob("*/pginstall*/bin"), reverse=True)
-    return candidates
-
-
-def _version_of_debian_bin(bin_directory: Path) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", bin_directory.parent.name))
-
-
-def _has_server(bin_directory: Path) -> bool:
-    return all(os.access(bin_directory / name, os.X_OK) for name in ("initdb", "postgres"))
-
-
-# ---------------------------------------------------------------------------
-# The account it runs under
-
-
-@dataclass(frozen=True)
-class Account:
-    """The unprivileged account of a server started by root, which PostgreSQL refuses."""
-
-    uid: int
-    gid: int
-
-    def may_enter(self, path: Path) -> bool:
-        """Whether every directory down to `path`, and it, lets this account pass."""
-        resolved = path.resolve()
-        return all(self._may_execute(step) for step in (resolved, *resolved.parents))
-
-    def own(self, root: Path) -> None:
-        """Make this account the owner of a tree."""
-        os.chown(root, self.uid, self.gid)
-        for directory, folders, files in os.walk(root):
-            for name in folders + files:
-                os.chown(os.path.join(directory, name), self.uid, self.gid, follow_symlinks=False)
-
-    def _may_execute(self, path: Path) -> bool:
-        status = path.stat()
-        if status.st_uid == self.uid:
-            return bool(status.st_mode & 0o100)
-        if status.st_gid == self.gid:
-            return bool(status.st_mode & 0o010)
-        return bool(status.st_mode & 0o001)
-
-
-def choose_account() -> Account | None:
-    """`postgres`, else `nobody`, for root; None (stay who we are) for anybody else."""
-    if os.geteuid() != 0:
-        return None
-    for name in ("postgres", "nobody"):
-        with contextlib.suppress(KeyError):
-            entry = pwd.getpwnam(name)
-            return Account(entry.pw_uid, entry.pw_gid)
-    raise PostgresUnavailable("PostgreSQL cannot run as root; no account postgres or nobody here")
-
-
-# ---------------------------------------------------------------------------
-# The server
 
 
 class PostgresServer:
@@ -256,7 +154,7 @@ class PostgresServer:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._await_watchdog()
-        _await_gone(pids)
+        await_gone(pids, STOP_TIMEOUT_S)
         self._remove_leftovers()
 
     def restart(self) -> None:
@@ -276,7 +174,7 @@ class PostgresServer:
         """The postmaster first, then its children: what to add up for CPU time."""
         if not self.running or self._postmaster_pid is None:
             return []
-        return [self._postmaster_pid, *_children_of(self._postmaster_pid)]
+        return [self._postmaster_pid, *children_of(self._postmaster_pid)]
 
     def create_database(self, name: str) -> str:
         """A new empty database; its address."""
@@ -356,9 +254,9 @@ class PostgresServer:
 
     def _launch(self) -> None:
         account = f"{self._account.uid}:{self._account.gid}" if self._account else "-"
-        # -P keeps this file's folder off the watchdog's import path. A session of its
+        # -P keeps its file's folder off the watchdog's import path. A session of its
         # own keeps Ctrl-C, and a SIGKILL to our process group, away from it.
-        command = [sys.executable, "-P", __file__, str(self.directory), account]
+        command = [sys.executable, "-P", postgres_watchdog.__file__, str(self.directory), account]
         with (self.directory / "server.log").open("ab") as log:
             self._watchdog = subprocess.Popen(
                 command + self._server_command(),
@@ -422,7 +320,7 @@ class PostgresServer:
         """Let the next start succeed even if another process got the old pid."""
         lines = self._pid_file_lines()
         if len(lines) >= 7 and len(lines[6].split()) == 2:
-            _remove_shared_memory(int(lines[6].split()[1]))
+            remove_shared_memory(int(lines[6].split()[1]))
         (self.directory / "data" / "postmaster.pid").unlink(missing_ok=True)
         for leftover in self.directory.glob(".s.PGSQL.*"):
             leftover.unlink(missing_ok=True)
@@ -478,87 +376,3 @@ async def _execute(dsn: str, statement: str) -> None:
         await connection.execute(statement)
     finally:
         await connection.close()
-
-
-def _remove_shared_memory(segment_id: int) -> None:
-    """Remove a System V segment: a killed postmaster leaves one, which only it would."""
-    ipc_rmid = 0
-    ctypes.CDLL(None).shmctl(segment_id, ipc_rmid, None)
-
-
-# ---------------------------------------------------------------------------
-# Processes
-
-
-def _children_of(parent_pid: int) -> list[int]:
-    children = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and _state_and_parent(int(entry))[1] == parent_pid:
-            children.append(int(entry))
-    return children
-
-
-def _state_and_parent(pid: int) -> tuple[str, int]:
-    """State letter and parent's pid; ("X", 0) for a process that is gone."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return "X", 0
-    # The name in parentheses may itself hold spaces and parentheses.
-    state, parent = text.rpartition(")")[2].split()[:2]
-    return state, int(parent)
-
-
-def _await_gone(pids: list[int]) -> None:
-    """Wait for killed processes; a zombie nobody reaps holds nothing any more."""
-    deadline_s = time.monotonic() + STOP_TIMEOUT_S
-    while any(_state_and_parent(pid)[0] not in "XZ" for pid in pids):
-        if time.monotonic() > deadline_s:
-            raise PostgresUnavailable("a server process survived SIGKILL")
-        time.sleep(POLL_INTERVAL_S)
-
-
-# ---------------------------------------------------------------------------
-# The watchdog: `python postgres_server.py DIRECTORY UID:GID|- COMMAND...`
-
-
-def _watch(directory: str, account: str, command: list[str]) -> int:
-    """Run the server; when our parent goes away, end it and delete its directory."""
-    parent_pid = os.getppid()
-    uid, gid = map(int, account.split(":")) if account != "-" else (None, None)
-    server = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        user=uid,
-        group=gid,
-        extra_groups=None if uid is None else [],
-    )
-    if _await_exit_or_orphaned(server.pid, parent_pid):
-        return server.wait()
-    # Immediate shutdown: no checkpoint, but shared memory is given back.
-    server.send_signal(signal.SIGQUIT)
-    try:
-        server.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
-    shutil.rmtree(directory, ignore_errors=True)
-    return 1
-
-
-def _await_exit_or_orphaned(server_pid: int, parent_pid: int) -> bool:
-    """True once the server has exited; False once nobody holds the pipe to us.
-
-    A forked copy of the parent may hold the pipe open, hence the look at the parent.
-    """
-    exited_fd = os.pidfd_open(server_pid)
-    while True:
-        ready, _, _ = select.select([exited_fd, 0], [], [], PARENT_CHECK_INTERVAL_S)
-        if exited_fd in ready:
-            return True
-        if 0 in ready or os.getppid() != parent_pid:
-            return False
-
-
-if __name__ == "__main__":
-    sys.exit(_watch(sys.argv[1], sys.argv[2], sys.argv[3:]))

@@ -9,9 +9,12 @@ from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
+from cairnfs.errors import IllegalArgumentException, IOException
 from cairnfs.store.base import Reading
 
 log = logging.getLogger(__name__)
+
+CLIENT_ID_BYTES_MAX = 64
 
 Done = Callable[[Any, BaseException | None], None]
 """Told the result, or the error, once either is on disk."""
@@ -22,6 +25,13 @@ class CallKey(NamedTuple):
 
     client_id: bytes
     call_id: int
+
+    def check(self) -> None:
+        """Raise IllegalArgumentException if this can't be a key."""
+        if type(self.client_id) is not bytes or len(self.client_id) > CLIENT_ID_BYTES_MAX:
+            raise IllegalArgumentException("A client id is a few bytes, as Hadoop's sixteen")
+        if type(self.call_id) is not int or not -(2**63) <= self.call_id < 2**63:
+            raise IllegalArgumentException(f"{self.call_id!r} is not the number of a call")
 
 
 R = TypeVar("R")
@@ -90,16 +100,22 @@ class Call:
                 log.exception("the answer to %s could not be delivered", self.operation.name)
 
 
-def encode_replies(replies: list[tuple[int, Any]]) -> bytes:
-    """Replies of one client, by call id, as one blob."""
-    return msgspec.msgpack.encode(
-        [(id, msgspec.Raw(msgspec.msgpack.encode(r))) for id, r in replies]
-    )
+def encode_replies(replies: list[tuple[int, str, Any]]) -> bytes:
+    """Replies of one client, by call id and operation, as one blob."""
+    encode = msgspec.msgpack.encode
+    return encode([(id, name, msgspec.Raw(encode(reply))) for id, name, reply in replies])
 
 
-def decode_reply(blob: bytes, call_id: int, reply_type: Any) -> tuple[bool, Any]:
+def decode_reply(blob: bytes, call: Call) -> tuple[bool, Any]:
     """Whether the blob holds this call's reply, and the reply."""
-    for id, raw in msgspec.msgpack.decode(blob, type=list[tuple[int, msgspec.Raw]]):
-        if id == call_id:
-            return True, msgspec.msgpack.decode(raw, type=reply_type)
+    assert call.key is not None
+    operation = call.operation
+    for id, name, raw in msgspec.msgpack.decode(blob, type=list[tuple[int, str, msgspec.Raw]]):
+        if id == call.key.call_id:
+            if name != operation.name:
+                raise IOException(
+                    f"Call {id} of this client was {name}; its number can't be used again"
+                    f" for {operation.name}"
+                )
+            return True, msgspec.msgpack.decode(raw, type=operation.reply_type)
     return False, None

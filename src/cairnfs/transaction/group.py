@@ -23,7 +23,7 @@ from cairnfs.store.base import (
     Touch,
 )
 from cairnfs.transaction.calls import Call, encode_replies
-from cairnfs.transaction.records import encode, id_of
+from cairnfs.transaction.records import id_of
 from cairnfs.transaction.transaction import UNBORN, Entry, Transaction
 
 
@@ -146,7 +146,7 @@ def _add_change(batch: Batch, key: Key, entry: Entry) -> None:
     was_there = base is not None and base.record is not None
     if entry.record is not None:
         assert entry.writer is not None
-        data = encode(entry.record)
+        data = entry.writer.encoded[key]
         if not was_there:
             batch.reads.pop(key, None)  # that it is new is checked by writing it
         batch.puts.append(
@@ -157,12 +157,15 @@ def _add_change(batch: Batch, key: Key, entry: Entry) -> None:
 
 
 def _replies(runs: list[Run]) -> list[StoredReply]:
-    by_client: dict[bytes, list[tuple[int, Any]]] = {}
+    by_client: dict[bytes, list[tuple[int, str, Any]]] = {}
     for run in runs:
         key = run.call.key
         if key is not None and run.call.operation.at_most_once and run.transaction.changes_anything:
-            by_client.setdefault(key.client_id, []).append((key.call_id, run.result))
+            reply = (key.call_id, run.call.operation.name, run.result)
+            by_client.setdefault(key.client_id, []).append(reply)
     return [
-        StoredReply(client_id, tuple(sorted(id for id, _ in replies)), encode_replies(replies))
+        StoredReply(
+            client_id, tuple(sorted(reply[0] for reply in replies)), encode_replies(replies)
+        )
         for client_id, replies in by_client.items()
     ]

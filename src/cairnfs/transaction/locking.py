@@ -47,6 +47,7 @@ from cairnfs.transaction.runner import (
     Prefetch,
     RunnerStatistics,
     join_readings,
+    stopped,
 )
 from cairnfs.transaction.transaction import Missing, OutOfNumbers, Transaction
 from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
@@ -83,13 +84,18 @@ class LockingRunner:
         self._peeked = PeekedTotals()
         self._in_progress = CallsInProgress(store)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
 
     def submit(self, call: Call) -> None:
+        if self._closing:
+            call.finish(None, stopped())
+            return
         self.statistics.calls += 1
         if call.key is None or self._in_progress.admit(call, self._start):
             self._start(call)
 
     async def close(self) -> None:
+        self._closing = True
         await self._in_progress.finish_lookups()
         while self._tasks:
             await asyncio.gather(*self._tasks)
@@ -144,6 +150,7 @@ class LockingRunner:
             )
             try:
                 result = call.operation.function(transaction, *call.arguments)
+                transaction.seal()
                 return Run(call, transaction, result, None)
             except Missing as missing:
                 rows = await load(missing.reading)
@@ -237,6 +244,8 @@ class PessimisticRunner(LockingRunner):
         wanted, modes = await self._resolve(call)
         async with self._store.transaction() as transaction:
             found = await transaction.lock(modes)
+            if len(found) < len(modes):
+                raise _PathChanged  # another directory is the last one now, and not locked as such
             was_there, reply = await self._in_progress.find_reply(call)
             if was_there:
                 return reply, None

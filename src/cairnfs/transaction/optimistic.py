@@ -45,6 +45,7 @@ from cairnfs.transaction.runner import (
     Prefetch,
     RunnerStatistics,
     join_readings,
+    stopped,
 )
 from cairnfs.transaction.transaction import Missing, MustRunAlone, OutOfNumbers, Transaction
 from cairnfs.transaction.views import CachedRows, LoadedRows, PeekedTotals, Speculation
@@ -94,13 +95,16 @@ class OptimisticRunner:
         self._driver = asyncio.get_running_loop().create_task(self._drive_on())
 
     def submit(self, call: Call) -> None:
+        if self._closing:
+            call.finish(None, stopped())
+            return
         self.statistics.calls += 1
         if call.key is None or self._in_progress.admit(call, self._enqueue):
             self._enqueue(call)
 
     async def close(self) -> None:
-        await self._in_progress.finish_lookups()
         self._closing = True
+        await self._in_progress.finish_lookups()
         self._wake()
         await self._driver
 
@@ -145,7 +149,11 @@ class OptimisticRunner:
                 while self._short_of:
                     await self._numbers.reserve(self._short_of.pop())
             except Exception as error:
-                self._answer_all(calls, error)
+                if len(calls) == 1 or isinstance(error, StoreUnavailableException):
+                    self._answer_all(calls, error)
+                else:  # one of them asks for what can't be read: the others must not suffer
+                    for call in calls:
+                        await self._turn([call], transaction)
                 return
             alone = transaction is not None
             calls = [call for call in calls if not self._execute(call, alone=alone)]
@@ -203,6 +211,7 @@ class OptimisticRunner:
         result, error = None, None
         try:
             result = call.operation.function(transaction, *call.arguments)
+            transaction.seal()
         except Missing as missing:
             assert call.wanted is not None
             call.wanted = join_readings([call.wanted, missing.reading])

@@ -67,7 +67,7 @@ class CallsInProgress:
             return False, None
         assert call.key is not None, "only a call with a key can be a retry"
         for blob in await self._store.find_replies(call.key.client_id, call.key.call_id):
-            was_there, reply = decode_reply(blob, call.key.call_id, call.operation.reply_type)
+            was_there, reply = decode_reply(blob, call)
             if was_there:
                 return True, reply
         return False, None

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from cairnfs.errors import StandbyException
 from cairnfs.store.base import Key, Member, Reading
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.hints import PathHints
@@ -101,12 +102,19 @@ async def run(runner: Runner, call: Call) -> Any:
             return
         if error is None:
             answer.set_result(result)
+        elif isinstance(error, StopIteration):  # which a future refuses
+            answer.set_exception(RuntimeError(f"{call.operation.name} failed: {error!r}"))
         else:
             answer.set_exception(error)
 
     call.done = done
     runner.submit(call)
     return await answer
+
+
+def stopped() -> StandbyException:
+    """The answer to whoever calls a NameNode that is stopping."""
+    return StandbyException("this NameNode is stopping; ask another one")
 
 
 def join_readings(readings: list[Reading]) -> Reading:

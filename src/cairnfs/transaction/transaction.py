@@ -13,8 +13,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from cairnfs.errors import IllegalArgumentException
 from cairnfs.store.base import ABSENT, Bound, Key, Reading, Scan, Totals
 from cairnfs.store.schema import KEEPS_PAST, Table
+from cairnfs.transaction.records import decode, encode
 
 Counts = tuple[tuple[int, int], ...]
 """Changes to some counters of a totals vector: `((Count.FILES, 1), ...)`."""
@@ -93,6 +95,7 @@ class Transaction:
         "covered",
         "dropped",
         "emptied",
+        "encoded",
         "kept",
         "now_ms",
         "order",
@@ -122,6 +125,7 @@ class Transaction:
         self.dropped: list[int] = []
         self.totals_read: set[int] = set()
         self.saw_uncommitted = False
+        self.encoded: dict[Key, bytes] = {}  # filled by `seal`
         self.written: dict[Key, Entry] = {}  # filled by the runner once the run is accepted
         self.order = 0
 
@@ -256,6 +260,25 @@ class Transaction:
             return
         if entry.since <= self.covered and key not in self.writes:
             self.kept.append(key)
+
+    def seal(self) -> None:
+        """Encode what is written; raise IllegalArgumentException if it could not be read back.
+
+        So a value of the wrong type fails the call that brought it, and no other one.
+        """
+        try:
+            for key, record in self.writes.items():
+                if record is not None:
+                    data = encode(record)
+                    decode(key[0], data)
+                    self.encoded[key] = data
+            for _, counts, mtime_ms in self.touches:
+                if type(mtime_ms) is not int or not all(type(n) is int for _, n in counts):
+                    raise TypeError("a count or a time is not a whole number")
+        except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
+            raise IllegalArgumentException(
+                f"A value of the wrong kind was given: {error}"
+            ) from None
 
     def forget_changes(self) -> None:
         """The operation failed: what it had recorded is void, what it read is not."""

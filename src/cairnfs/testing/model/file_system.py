@@ -1,0 +1,47 @@
+"""The whole model: every call, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cairnfs.errors import HdfsError
+from cairnfs.testing.model.attributes import AttributeCalls
+from cairnfs.testing.model.files import FileCalls
+from cairnfs.testing.model.names import parse
+from cairnfs.testing.model.namespace import NamespaceCalls
+from cairnfs.testing.model.nodes import User
+
+
+class ModelFileSystem(NamespaceCalls, FileCalls, AttributeCalls):
+    """The calls of ClientProtocol, each with the user who makes it."""
+
+    def copy(self) -> ModelFileSystem:
+        twin = ModelFileSystem.__new__(ModelFileSystem)
+        twin.__dict__.update(self.__dict__, root=self.root.copy(), renewed=dict(self.renewed))
+        return twin
+
+    def call(self, user: User, operation: str, *arguments: Any, **options: Any) -> Any:
+        """Run one call; an error leaves everything as it was."""
+        method: Callable[..., Any] = getattr(self, operation)
+        for path in _paths(operation, arguments):
+            parse(path)
+        before, renewed = self.root.copy(), dict(self.renewed)
+        try:
+            return method(user, *arguments, **options)
+        except HdfsError:
+            self.root, self.renewed = before, renewed
+            raise
+
+
+def _paths(operation: str, arguments: tuple[Any, ...]) -> Iterable[str]:
+    """The paths among a call's arguments: a client parses them before it calls."""
+    if operation == "renew_lease":
+        return ()
+    if operation == "create_symlink":
+        return arguments[1:2]
+    if operation in ("rename", "rename2"):
+        return arguments[:2]
+    if operation == "concat":
+        return arguments[0], *arguments[1]
+    return arguments[:1]

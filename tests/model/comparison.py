@@ -1,0 +1,188 @@
+"""Whether the product answers, and looks, as the model does (pure).
+
+Ids are the product's own affair: they are compared up to a bijection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+from tests.model.steps import SUPERUSER, USERS
+
+from cairnfs.blocks.records import Block
+from cairnfs.namesystem.acl_operations import AclStatus
+from cairnfs.namesystem.directories import ContentSummary, Listing
+from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks
+from cairnfs.namesystem.quota_operations import QuotaUsage
+from cairnfs.namesystem.status import FileStatus
+from cairnfs.testing.model import ModelFileSystem, Node
+
+
+class Divergence(AssertionError):
+    """The product did what the model does not allow."""
+
+
+@dataclass
+class Outcome:
+    """What a call came to."""
+
+    result: Any = None
+    error: BaseException | None = None
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"{type(self.error).__name__}: {str(self.error)[:200]}"
+        return repr(self.result)
+
+
+class Seen(NamedTuple):
+    """What the product says of one path."""
+
+    status: FileStatus
+    summary: ContentSummary
+    acl: AclStatus | None
+
+
+class Ids:
+    """Which id of the product is which of the model; a layer can be thrown away."""
+
+    def __init__(self, below: Ids | None = None) -> None:
+        self._below = below
+        self._to_product: dict[int, Any] = {}
+        self._to_model: dict[Any, int] = {}
+
+    def product(self, model: int) -> Any:
+        found = self._to_product.get(model)
+        return self._below.product(model) if found is None and self._below else found
+
+    def model(self, product: Any) -> int | None:
+        found = self._to_model.get(product)
+        return self._below.model(product) if found is None and self._below else found
+
+    def match(self, model: int, product: Any) -> bool:
+        """They are the same thing, or both are new."""
+        known, known_back = self.product(model), self.model(product)
+        if known is None and known_back is None:
+            self._to_product[model] = product
+            self._to_model[product] = model
+            return True
+        return bool(known == product and known_back == model)
+
+    def inodes(self) -> list[int]:
+        """All inodes of the product that were seen; blocks have pairs for ids."""
+        return [id for id in self._to_model if isinstance(id, int) and id]
+
+    def keep(self) -> None:
+        assert self._below is not None
+        self._below._to_product.update(self._to_product)
+        self._below._to_model.update(self._to_model)
+
+
+def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
+    """Whether the product's outcome is the model's."""
+    if expected.error is not None or outcome.error is not None:
+        return type(expected.error) is type(outcome.error)
+    wanted, got = expected.result, outcome.result
+    if isinstance(got, FileStatus):
+        return isinstance(wanted, FileStatus) and same_status(wanted, got, ids)
+    if isinstance(got, Listing):
+        if not isinstance(wanted, tuple):
+            return False
+        entries, has_more = wanted
+        return (
+            len(entries) == len(got.entries)
+            and has_more == (got.remaining > 0)
+            and all(same_status(w, g, ids) for w, g in zip(entries, got.entries, strict=True))
+        )
+    if isinstance(got, ContentSummary):
+        return bool(wanted == _summary(got))
+    if isinstance(got, LocatedBlock):
+        block, offset = wanted
+        return offset == got.offset_bytes and ids.match(block.id, _block_id(got.block))
+    if isinstance(got, LocatedBlocks):
+        return same_locations(wanted, got, ids)
+    if isinstance(got, AclStatus):
+        return bool(wanted == (got.owner, got.group, got.mode, got.entries))
+    if isinstance(got, QuotaUsage):
+        types_add_up = got.type_bytes == (0, got.space_bytes, 0, 0, 0)
+        return types_add_up and wanted == (got.inodes, got.space_bytes, got.quota)
+    return bool(wanted == got)
+
+
+def same_locations(wanted: tuple[Any, ...], got: LocatedBlocks, ids: Ids) -> bool:
+    id, length_bytes, under_construction, blocks, last_is_complete = wanted
+    return (
+        ids.match(id, int(got.inode_id))
+        and length_bytes == got.length_bytes
+        and under_construction == got.under_construction
+        and last_is_complete == got.last_is_complete
+        and [(length, offset) for _, length, offset in blocks]
+        == [(each.block.length_bytes, each.offset_bytes) for each in got.blocks]
+        and all(
+            ids.match(block_id, _block_id(each.block))
+            for (block_id, _, _), each in zip(blocks, got.blocks, strict=True)
+        )
+    )
+
+
+def same_status(wanted: FileStatus, got: FileStatus, ids: Ids) -> bool:
+    if got.id == 0:  # of /.reserved; its times mean nothing
+        return (wanted.id, wanted.name, wanted.mode) == (got.id, got.name, got.mode)
+    return _without_id(wanted) == _without_id(got) and ids.match(wanted.id, int(got.id))
+
+
+def compare_trees(model: ModelFileSystem, tree: dict[str, Seen], ids: Ids) -> str | None:
+    """What is different, if anything is."""
+    admin = USERS[SUPERUSER]
+    paths = set()
+    for path, node in walk_nodes(model.root, "/"):
+        paths.add(path)
+        if path not in tree:
+            return f"{path} is missing"
+        got, summary, acl = tree[path]
+        wanted = model.get_file_link_info(admin, path)
+        assert wanted is not None
+        wanted = msgspec.structs.replace(wanted, name=got.name)
+        if not same_status(wanted, got, ids):
+            return f"{path}: product {got}, model {wanted}"
+        if (acl.entries if acl else ()) != (node.acl or ()):
+            return f"{path}: product {acl}, model {node.acl}"
+        expected = model.get_content_summary(admin, path)
+        if expected != _summary(summary):
+            return f"{path}: summary {_summary(summary)}, model {expected}"
+    extra = set(tree) - paths
+    return f"{sorted(extra)} should not be there" if extra else None
+
+
+def walk_nodes(node: Node, path: str) -> Iterator[tuple[str, Node]]:
+    yield path, node
+    for name, child in sorted(node.children.items()):
+        yield from walk_nodes(child, f"{path.rstrip('/')}/{name.decode()}")
+
+
+def _summary(summary: ContentSummary) -> tuple[Any, ...]:
+    if summary.type_bytes != (0, summary.space_bytes, 0, 0, 0):
+        return ("types do not add up", summary)
+    return (
+        summary.length_bytes,
+        summary.files,
+        summary.directories,
+        summary.symlinks,
+        summary.space_bytes,
+        summary.quota,
+    )
+
+
+def _without_id(status: FileStatus) -> tuple[Any, ...]:
+    return (
+        *(status.kind, status.name, status.length_bytes, status.mode, status.owner, status.group),
+        *(status.mtime_ms, status.atime_ms, status.target, status.replication),
+        *(status.block_size_bytes, status.children, status.has_acl, status.under_construction),
+    )
+
+
+def _block_id(block: Block) -> tuple[int, int]:
+    return block.id, block.generation_stamp

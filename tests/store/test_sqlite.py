@@ -1,0 +1,314 @@
+"""What becomes of a namespace file: full, read-only, moved, replaced, damaged, of the future."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from cairnfs.errors import SchemaVersionError, StoreUnavailableException
+from cairnfs.store import sqlite_schema
+from cairnfs.store.base import Batch, Key, Member, Put, Reading, Row, Scan
+from cairnfs.store.sqlite import SqliteStore, format_file
+
+A: Key = (0, 1, b"a")
+B: Key = (0, 1, b"b")
+
+
+def put(key: Key, data: bytes = b"") -> Batch:
+    return Batch(size=1, now_ms=0, puts=[Put(key, None, 1, data, False)])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "namespace.db"
+    format_file(path, {})
+    return path
+
+
+def test_a_full_disk(path: Path) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        await store.commit(put(A))
+        ((pages,),) = store._db().execute("PRAGMA page_count").fetchall()
+        store._db().execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StoreUnavailableException, match="no space left"):
+            await store.commit(put(B, b"x" * 1_000_000))
+        assert (await store.read(Reading(keys=[A, B]))).rows == {A: Row(A, 1, b"")}
+        store._db().execute("PRAGMA max_page_count = 1000000")
+        assert await store.commit(put(B, b"x" * 1_000_000)) == 1
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_an_outcome_is_never_unknown(path: Path) -> None:
+    """So nothing is remembered for `settle`, which nobody has a reason to call."""
+
+    async def check() -> None:
+        store = SqliteStore(path)
+        batch = put(A)
+        batch.member = Member(0, 1, 1)
+        await store.commit(batch)
+        with pytest.raises(AssertionError, match="never unknown"):
+            await store.settle(batch.member)
+        await store.close()
+
+    asyncio.run(check())
+
+
+# Files that are not where they were.
+
+
+@pytest.mark.parametrize("with_wal", [False, True])
+def test_a_file_moved_away_and_brought_back(path: Path, with_wal: bool) -> None:
+    files = [path, wal_of(path)] if with_wal else [path]
+
+    async def check() -> None:
+        store = SqliteStore(path)
+        await store.commit(put(A))
+        for file in files:
+            file.rename(away(file))
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableException, match="is gone; bring it back; nothing"):
+                await store.commit(put(B))
+            with pytest.raises(StoreUnavailableException, match="is gone"):
+                await store.reserve("inode id", 1)
+        assert not path.exists()
+        for file in files:
+            away(file).rename(file)
+        assert (await store.read(Reading(keys=[A, B]))).rows == {A: Row(A, 1, b"")}
+        assert await store.commit(put(B)) == 1
+        await store.close()
+        assert await keys_in(path) == [A, B]
+
+    asyncio.run(check())
+
+
+def test_a_file_that_was_moved_away_is_complete_by_itself(path: Path) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        await store.commit(put(A))
+        path.rename(away(path))
+        with pytest.raises(StoreUnavailableException):
+            await store.commit(put(B))
+        await store.close()
+        assert await keys_in(away(path)) == [A]
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("notices", [True, False])
+def test_a_file_replaced_by_another_gets_nothing_of_the_old_one(path: Path, notices: bool) -> None:
+    """Neither commits, nor the log that the old one has left behind."""
+
+    async def check() -> None:
+        other = path.with_name("other.db")
+        format_file(other, {}, [Put((0, 2, b"other"), None, 1, b"", False)])
+        store = SqliteStore(path)
+        await store.commit(put(A))
+        path.rename(away(path))
+        other.rename(path)
+        for _ in range(2 * notices):
+            text = "was replaced by another file; restart the NameNode; nothing was changed"
+            with pytest.raises(StoreUnavailableException, match=text):
+                await store.commit(put(B))
+        await store.close()
+        assert await keys_in(path) == [(0, 2, b"other")]
+        assert await keys_in(away(path)) == [A]
+
+    asyncio.run(check())
+
+
+def test_a_file_removed_and_made_anew_is_another_one(path: Path) -> None:
+    """Even where file systems give the inode of a removed file to the next."""
+
+    async def check() -> None:
+        store = SqliteStore(path)
+        path.unlink()
+        with pytest.raises(StoreUnavailableException, match="is gone"):
+            await store.commit(put(A))
+        assert not path.exists()
+        for _ in range(3):
+            path.touch()
+            with pytest.raises(StoreUnavailableException, match="was replaced"):
+                await store.commit(put(A))
+            path.unlink()
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_without_its_log_no_commit_would_survive(path: Path) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        await store.commit(put(A))
+        wal_of(path).unlink()
+        with pytest.raises(StoreUnavailableException, match="-wal is gone"):
+            await store.commit(put(B))
+        await store.close()
+        assert await keys_in(path) == [A]
+
+    asyncio.run(check())
+
+
+def wal_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def away(path: Path) -> Path:
+    return path.with_name(f"away-{path.name}")
+
+
+async def keys_in(path: Path) -> list[Key]:
+    store = SqliteStore(path)
+    keys = [row.key for a in (1, 2) for row in store.scan(Scan(0, a, b"", 9))]
+    await store.close()
+    return keys
+
+
+# Files that cannot be read or written.
+
+
+def test_a_read_only_connection(path: Path) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        store._db().execute("PRAGMA query_only = ON")
+        with pytest.raises(StoreUnavailableException, match="read-only"):
+            await store.commit(put(A))
+        assert (await store.read(Reading(keys=[A]))).rows == {}
+        await store.close()
+
+    asyncio.run(check())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write read-only files")
+def test_a_read_only_file(path: Path) -> None:
+    path.chmod(0o444)
+    with pytest.raises(StoreUnavailableException, match="read-only"):
+        SqliteStore(path)
+
+
+def test_a_newer_file_is_left_alone(path: Path) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        store._db().execute("UPDATE meta SET value = '99' WHERE name = 'schema version'")
+        await store.close()
+        before = path.read_bytes()
+        with pytest.raises(SchemaVersionError, match="99"):
+            SqliteStore(path)
+        assert path.read_bytes() == before
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database, and longer than a header" * 20])
+def test_another_kind_of_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    with pytest.raises(StoreUnavailableException, match="not a CairnFS namespace file"):
+        SqliteStore(path)
+
+
+def test_a_file_that_exists_is_not_formatted(path: Path) -> None:
+    with pytest.raises(FileExistsError):
+        format_file(path, {})
+
+
+def test_a_file_in_use_by_another_process(path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from cairnfs.store.sqlite import SqliteStore\n"
+        "store = SqliteStore(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"open\n"
+        with pytest.raises(StoreUnavailableException, match="in use by another process"):
+            SqliteStore(path)
+        other.communicate(b"")
+    asyncio.run(SqliteStore(path).close())
+
+
+READS: list[Callable[[SqliteStore], Awaitable[object]]] = [
+    lambda store: store.meta(),
+    lambda store: store.read(Reading(keys=[A])),
+    lambda store: store.read(Reading(ids=[(0, 1)])),
+    lambda store: store.read(Reading(scans=[Scan(0, 1, b"", 9)])),
+    lambda store: store.read(Reading(totals=[1])),
+    lambda store: store.find_replies(b"client", 1),
+    lambda store: take_clock(store),
+]
+
+
+async def take_clock(store: SqliteStore) -> int:
+    async with store.transaction() as transaction:
+        return await transaction.take_clock()
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_read_that_fails_is_said_in_our_words(
+    path: Path, read: Callable[[SqliteStore], Awaitable[object]]
+) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        await read(store)
+        for table in ("meta", "records", "totals", "replies", "clock"):
+            store._db().execute(f"ALTER TABLE {table} RENAME TO lost_{table}")
+        with pytest.raises(StoreUnavailableException, match=r"namespace\.db: .*no such table"):
+            await read(store)
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_a_damaged_file_is_refused(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + b"\x55" * (len(content) - 100))
+    with pytest.raises(StoreUnavailableException, match="damaged"):
+        SqliteStore(path)
+
+
+# Formatting.
+
+
+def test_formatting_writes_the_first_rows(tmp_path: Path) -> None:
+    async def check() -> None:
+        path = tmp_path / "namespace.db"
+        format_file(path, {}, [Put(A, 7, 1, b"data", False)])
+        store = SqliteStore(path)
+        assert await take_clock(store) == 1
+        assert store.rows_of_id(0, 7) == [Row(A, 1, b"data")]
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_formatting_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "namespace.db"
+    twice = [Put(A, None, 1, b"", False)] * 2
+    with pytest.raises(StoreUnavailableException, match="UNIQUE"):
+        format_file(path, {}, twice)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(sqlite_schema, "COUNTERS", {"interrupted": object()})
+    with pytest.raises(TypeError):
+        format_file(path, {})
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    format_file(path, {})
+    assert [file.name for file in tmp_path.iterdir()] == ["namespace.db"]
+
+
+def test_the_log_of_a_file_that_was_moved_away_is_not_overwritten(path: Path) -> None:
+    path.rename(away(path))
+    wal_of(path).write_bytes(b"commits")
+    with pytest.raises(FileExistsError, match="-wal exists already"):
+        format_file(path, {})
+    assert wal_of(path).read_bytes() == b"commits"
