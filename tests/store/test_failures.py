@@ -136,7 +136,9 @@ def test_an_outcome_that_cannot_be_found_out_is_not_called_nothing(
         batch.member = Member(id, epoch, 1)
         await store.commit(batch)
         await asyncio.to_thread(own_server.stop)
-        with pytest.raises(StoreUnavailableException, match="not known yet; send the call again") as told:
+        with pytest.raises(
+            StoreUnavailableException, match="not known yet; send the call again"
+        ) as told:
             await store.settle(batch.member)
         assert "nothing was changed" not in str(told.value)
         await asyncio.to_thread(own_server.start)

@@ -91,7 +91,9 @@ def test_settle_does_not_guess_about_a_member_that_has_gone_on(postgres_dsn: str
     async def check(store: PostgresStore) -> None:
         member = Member(*await join(store), 1)
         await store.commit(batch_of(member._replace(batch=2)))
-        with pytest.raises(StoreUnavailableException, match="not known yet; send the call again") as told:
+        with pytest.raises(
+            StoreUnavailableException, match="not known yet; send the call again"
+        ) as told:
             await store.settle(member)
         assert "nothing was changed" not in str(told.value)
 

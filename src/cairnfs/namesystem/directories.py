@@ -124,10 +124,11 @@ def get_listing(
     tx: Transaction, caller: Caller, path: FsPath, start_after: bytes, limit: int = LISTING_LIMIT
 ) -> Listing | None:
     """A page of a directory behind `start_after`; of a file, the file itself."""
-    if limit < 1:
+    if type(limit) is not int or limit < 1:
         raise IllegalArgumentException(f"A listing of {limit} entries cannot be had")
     if path.is_exactly_reserved:
         return Listing([_reserved_status(tx, name) for name in (DOT_INODES, RAW)], 0)
+    limit = min(limit, LISTING_LIMIT)
     lookup = resolve_to_read(tx, caller, path)
     start_after = _name_to_start_after(tx, start_after)
     target = lookup.target

@@ -14,14 +14,12 @@ from cairnfs.errors import IllegalArgumentException, IOException
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.attributes import access_time_is_stale
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.lookup import Lookup, file_at, key_of, resolve
+from cairnfs.namesystem.lookup import Lookup, file_at, key_of, resolve_to_read
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import (
     Access,
     Caller,
     check_access,
-    check_not_symlink,
-    check_traverse,
 )
 from cairnfs.namesystem.quotas import charge_space, refund, space
 from cairnfs.store.schema import Table
@@ -69,7 +67,7 @@ def add_block(
     given the block that it has not begun to write.
     """
     lookup = leases.resolve_by_id(tx, caller, path, file_id)
-    file = leases.check_lease(tx, lookup, file_id, holder)
+    file = leases.check_lease(tx, caller, lookup, file_id, holder)
     last = last_block(tx, file)
     if not is_same_block(previous, last):
         appends_after_full_block = (
@@ -107,7 +105,7 @@ def abandon_block(
 ) -> None:
     """Give the last block of an open file back; another one is nobody's any more already."""
     lookup = leases.resolve_by_id(tx, caller, path, file_id)
-    file = leases.check_lease(tx, lookup, file_id, holder)
+    file = leases.check_lease(tx, caller, lookup, file_id, holder)
     last = last_block(tx, file)
     if last is None or not is_same_block(block, last) or not file.has_open_block:
         return
@@ -128,14 +126,9 @@ def get_block_locations(
         raise IllegalArgumentException(f"Negative offset is not supported. File: {path}")
     if length_bytes < 0:
         raise IllegalArgumentException(f"Negative length is not supported. File: {path}")
-    # HDFS says that a file does not exist before it asks whether the caller may know.
-    lookup = resolve(tx, path)
-    if lookup.target is not None:
-        check_not_symlink(lookup.target, lookup.path)
-    elif not lookup.deepest.is_directory:
-        check_traverse(caller, lookup.ancestors, lookup.path)
+    # HDFS says that a file does not exist before it asks whether the caller may know; we ask.
+    lookup = resolve_to_read(tx, caller, path)
     file = file_at(lookup)
-    check_traverse(caller, lookup.ancestors, lookup.path)
     check_access(caller, file, Access.READ, lookup.path)
 
     located = _located(blocks_of(tx, file))

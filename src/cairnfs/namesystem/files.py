@@ -82,6 +82,7 @@ def create(
     path.check_length("create")
     path.check_valid_for_file()
     mode = valid_mode(mode)
+    leases.check_holder(holder)
     may_create, may_overwrite = bool(flags.value & _CREATE), bool(flags.value & _OVERWRITE)
     lookup = resolve_to_create(tx, caller, path)
     check_ancestor_access(caller, lookup, Access.WRITE)
@@ -118,7 +119,7 @@ def create(
     )
     add_inode(tx, lookup.path, parents, file)
     add_entry(tx, lookup.path, parents, ONE_FILE)
-    leases.grant(tx, file.id, holder, caller.address)
+    leases.grant(tx, file.id, holder, caller)
     return new_status(file)
 
 
@@ -140,7 +141,7 @@ def complete(
     is_closed = target is not None and target.is_file and not target.under_construction
     if target is not None and is_closed and is_same_block(last, last_block(tx, target)):
         return True
-    file = leases.check_lease(tx, lookup, file_id, holder)
+    file = leases.check_lease(tx, caller, lookup, file_id, holder)
     if file.has_open_block and last is None:
         return False
     file = finish_last_block(tx, lookup, file, last)

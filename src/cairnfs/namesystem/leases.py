@@ -14,10 +14,14 @@ import hashlib
 
 import msgspec
 
-from cairnfs.errors import FileNotFoundException, LeaseExpiredException
+from cairnfs.errors import (
+    FileNotFoundException,
+    IllegalArgumentException,
+    LeaseExpiredException,
+)
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.lookup import Lookup, path_of, resolve, resolve_to_write
-from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.paths import FsPath, check_text
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.store.base import Key
 from cairnfs.store.schema import Table
@@ -36,6 +40,7 @@ class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
     holder: str
     client_machine: str
     granted_ms: int
+    user: str  # who opened the file: a client's name alone proves nothing
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -63,11 +68,11 @@ register(Table.LEASES, Lease, id_of=lambda lease: holder_hash(lease.holder))
 register(Table.HOLDERS, Holder)
 
 
-def grant(tx: Transaction, inode_id: InodeId, holder: str, client_machine: str) -> None:
+def grant(tx: Transaction, inode_id: InodeId, holder: str, caller: Caller) -> None:
     """Give the lease of a file that has none."""
     key = lease_key(inode_id)
     assert tx.get(key) is None, f"inode {inode_id} has a lease already"
-    tx.put(key, Lease(holder, client_machine, tx.now_ms))
+    tx.put(key, Lease(holder, caller.address, tx.now_ms, caller.user))
 
 
 def remove(tx: Transaction, inode_id: InodeId) -> None:
@@ -93,6 +98,7 @@ def last_heard_ms(tx: Transaction, lease: Lease) -> int:
 @operation()
 def renew_lease(tx: Transaction, caller: Caller, holder: str) -> None:
     """The client is alive: all its leases are good for another period."""
+    check_holder(holder)
     key = holder_key(holder)
     tx.get(key)
     tx.put(key, Holder(tx.now_ms))
@@ -127,8 +133,15 @@ def resolve_by_id(tx: Transaction, caller: Caller, path: FsPath, id: InodeId) ->
     return resolve(tx, moved)
 
 
-def check_lease(tx: Transaction, lookup: Lookup, id: InodeId, holder: str) -> Inode:
-    """What was found is a file, and `holder` is writing it."""
+def check_holder(holder: str) -> None:
+    """A client's name is a text of bounded length."""
+    if not isinstance(holder, str):
+        raise IllegalArgumentException(f"{holder!r} is not the name of a client")
+    check_text(holder, "client name")
+
+
+def check_lease(tx: Transaction, caller: Caller, lookup: Lookup, id: InodeId, holder: str) -> Inode:
+    """What was found is a file, and `holder` is writing it, for the user who opened it."""
     inode = lookup.target
     if inode is None:
         raise FileNotFoundException(f"File does not exist: {_describe(lookup.path, id, holder)}")
@@ -140,7 +153,12 @@ def check_lease(tx: Transaction, lookup: Lookup, id: InodeId, holder: str) -> In
         raise LeaseExpiredException(
             f"File is not open for writing: {_describe(lookup.path, id, holder)}"
         )
-    owner = get(tx, inode.id).holder
+    lease = get(tx, inode.id)
+    owner = lease.holder
+    if caller.user != lease.user and not caller.is_superuser:
+        raise LeaseExpiredException(
+            f"Client (={holder}) of user {caller.user} is not the lease owner of inode {inode.id}"
+        )
     if owner != holder:
         raise LeaseExpiredException(
             f"Client (={holder}) is not the lease owner (={owner}:"

@@ -209,11 +209,9 @@ class FileCalls(ModelTree):
         if offset_bytes < 0 or length_bytes < 0:
             raise IllegalArgumentException("negative")
         found = self._locate(path)
-        check_not_a_link(found)
-        if found.target is None and not found.nearest.is_directory:
-            self._traverse(user, found, creating=False)
-        file = existing_file(found)
         self._traverse(user, found, creating=False)
+        check_not_a_link(found)
+        file = existing_file(found)
         check_access(user, file, READ)
         offsets, end_bytes = [], 0
         for block in file.blocks:
