@@ -1,9 +1,10 @@
 """Which NameNodes share a database, and which of them does what.
 
 A member is an id and an epoch.  The id is the lowest that is free, and its shard of
-the totals; the epoch changes whenever the id changes hands, and a commit under an
-epoch that has ended is refused (`Fenced`).  So a NameNode that was taken for dead,
-but only slept, can do no harm: it finds out and joins again.
+the totals.  Without a heartbeat it is free again after a while: whoever joins next may
+take it, in a new epoch, and a commit under the epoch that ended is refused (`Fenced`).
+A NameNode that only slept finds out and joins again.  Until its id is taken its commits
+are good; that no call runs twice is ensured by the stored replies.
 
 A duty has one owner at a time: a lease, by the database's clock.  The owner itself
 counts from before it asked, by a clock that also runs while the machine sleeps, and
