@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -30,10 +31,26 @@ class NameNodeSettings:
     duties: bool = True  # whether this NameNode takes part in background work
     duty_interval_s: float = 1.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "store", str(self.store))
+        object.__setattr__(self, "control", Control(self.control))  # its name will do
+        if self.expiry_s <= self.heartbeat_interval_s:
+            raise ValueError(
+                f"expiry_s ({self.expiry_s}) must be longer than heartbeat_interval_s"
+                f" ({self.heartbeat_interval_s}): or every NameNode is taken for dead"
+            )
+
+
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return str(os.getuid())
+
 
 @dataclass(frozen=True, slots=True)
 class FormatSettings:
     """What is decided once, when a namespace is made."""
 
-    superuser: str = field(default_factory=getpass.getuser)
+    superuser: str = field(default_factory=_user_name)
     supergroup: str = "supergroup"

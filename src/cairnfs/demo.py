@@ -22,7 +22,7 @@ from cairnfs.config import NameNodeSettings
 from cairnfs.errors import HdfsError
 from cairnfs.namenode.client_protocol import BLOCK_SIZE_BYTES, ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
-from cairnfs.namenode.opening import OpenStore, format_namespace
+from cairnfs.namenode.opening import OpenStore, format_namespace, sqlite_url
 from cairnfs.namesystem.files import CreateFlag, create
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller, format_mode
@@ -37,7 +37,7 @@ FILES = 500
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="cairnfs-demo-") as folder:
         path = Path(folder) / "namespace.db"
-        url = f"sqlite://{path}"
+        url = sqlite_url(path)
         _title("An embedded namespace: one file, no server")
         with _timed(f"format {url}"):
             asyncio.run(format_namespace(url))
@@ -88,10 +88,10 @@ def _show_bulk(fs: ClientProtocol) -> None:
 
 async def _show_conflicts(path: Path) -> None:
     """Two NameNodes on one store, each running before it knows of the other."""
-    _title("Two NameNodes, one namespace: conflicts are found and resolved")
+    _title("Two runners on one store, as two NameNodes on PostgreSQL are: conflicts are resolved")
     store = SqliteStore(path, shared=True)
     opened = OpenStore(store, LoneMember(), await store.meta())
-    settings = NameNodeSettings(f"sqlite://{path}", duties=False)
+    settings = NameNodeSettings(sqlite_url(path), duties=False)
     first, second = (NameNode(settings, opened, SystemClock()) for _ in range(2))
     caller = first.caller(first.superuser)
     try:

@@ -17,9 +17,10 @@ from typing import Any, Self
 
 from cairnfs.blocks.records import Block, StorageType
 from cairnfs.clock import Clock
-from cairnfs.config import NameNodeSettings
+from cairnfs.config import FormatSettings, NameNodeSettings
 from cairnfs.errors import HdfsError
 from cairnfs.namenode.namenode import NameNode
+from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem import (
     acl_operations,
     attributes,
@@ -48,6 +49,12 @@ REPLICATION = 3
 LENGTH_MAX_BYTES = 2**63 - 1
 
 
+def make_namespace(url: str, settings: FormatSettings | None = None) -> None:
+    """`format_namespace`, for callers that wait; also where an event loop is running."""
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, format_namespace(url, settings)).result()
+
+
 class NameNodeThread:
     """A NameNode with an event loop in a thread of its own."""
 
@@ -74,7 +81,10 @@ class NameNodeThread:
             raise stopped() from None
 
     def client(self, user: str | None = None, groups: tuple[str, ...] = ()) -> ClientProtocol:
-        """Calls in the name of a user; by default the superuser."""
+        """Calls in the name of a user; by default the superuser.
+
+        Rights are checked, identities are not: whoever can open the store can be anybody.
+        """
         name = self.namenode.superuser if user is None else user
         caller = self.namenode.caller(name, groups, "127.0.0.1")
         return ClientProtocol(self, caller)

@@ -7,7 +7,7 @@ other NameNode on the same store goes on where this one stopped.
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import Any, assert_never
 
 from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import Control, NameNodeSettings
@@ -93,7 +93,9 @@ def make_runner(
         return OptimisticRunner(store, clock, prefetch_paths, membership=membership)
     if control is Control.PESSIMISTIC:
         return PessimisticRunner(store, clock, prefetch_paths, membership=membership)
-    return SystemLockRunner(store, clock, prefetch_paths, membership=membership)
+    if control is Control.SYSTEM_LOCK:
+        return SystemLockRunner(store, clock, prefetch_paths, membership=membership)
+    assert_never(control)
 
 
 def _relax_collector() -> None:

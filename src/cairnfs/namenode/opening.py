@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import FormatSettings, NameNodeSettings
@@ -92,11 +92,18 @@ async def open_store(settings: NameNodeSettings) -> OpenStore:
 def sqlite_path(url: str) -> Path:
     """The file of `sqlite:///absolute/path` or `sqlite:relative/path`."""
     parts = urlsplit(url)
-    if parts.scheme != "sqlite" or not parts.path or parts.netloc:
+    if parts.scheme != "sqlite" or parts.netloc or parts.path in ("", "/"):
         raise ValueError(
             f"{url} is not a store: use sqlite:///path/of/file or postgresql://user@host/database"
         )
+    if parts.query or parts.fragment:
+        raise ValueError(f"{url} names no file: write # as %23 and ? as %3F")
     return Path(unquote(parts.path))
+
+
+def sqlite_url(path: Path) -> str:
+    """The URL of a file: the inverse of `sqlite_path`."""
+    return f"sqlite://{quote(str(path.absolute()))}"
 
 
 def _is_postgres(url: str) -> bool:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import asyncpg
 
-from cairnfs.errors import StoreUnavailableException
+from cairnfs.errors import HdfsError, StoreUnavailableException
 
 CONNECT_TIMEOUT_S = 5.0
 IDLE_IN_TRANSACTION_MAX_MS = 10_000
@@ -146,6 +146,8 @@ class Connections:
 
     def translate(self, error: BaseException) -> BaseException:
         """What a failure of a statement means; conflicts and bugs stay as they are."""
+        if isinstance(error, HdfsError):
+            return error  # it is said already
         state = getattr(error, "sqlstate", None)
         if isinstance(state, str):
             if state in _SHUTTING_DOWN or state.startswith("08"):

@@ -6,6 +6,7 @@ Formatting is one transaction, and a file whose formatting failed is removed.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -57,7 +58,10 @@ def format_file(path: Path, meta: Mapping[str, str], rows: Sequence[Put] = ()) -
     files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
     for file in files:
         if file.exists():
-            raise FileExistsError(f"{file} exists already; remove it first to start over")
+            raise FileExistsError(
+                f"{file} exists already: open it with NameNodeSettings if it is a namespace,"
+                " or choose another name"
+            )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(exist_ok=False)  # of two that format at once, one goes on
     try:
@@ -80,6 +84,11 @@ def connect(path: Path) -> apsw.Connection:
     connection = None
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        if connection.readonly("main"):  # SQLite falls back to this without a word
+            connection.close()
+            raise StoreUnavailableException(
+                f"namespace file {path} is read-only for this user (uid {os.getuid()})"
+            )
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA page_size = 2048")
         connection.execute("PRAGMA journal_mode = WAL")

@@ -2,24 +2,35 @@
 
 `read_namespace` reads a store from the root down, `check_invariants` compares
 what it keeps twice: totals with a walk, leases with open files, block rows with
-block counts.  `check_no_leftovers` looks for rows that nobody can reach.  For
-stores that nobody writes to meanwhile.
+block counts.  `check_no_leftovers` looks for rows that nobody can reach.  Each
+holds the store's clock while it reads, so that all of it is of one moment.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from cairnfs.blocks.records import Block, BlockState
+from cairnfs.errors import StoreUnavailableException
 from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode, Kind
 from cairnfs.namesystem.leases import Lease, lease_key
 from cairnfs.namesystem.lookup import ROOT_KEY, key_of
 from cairnfs.namesystem.quotas import charged_space
-from cairnfs.store.base import NO_TOTALS, Count, Key, Reading, Row, Scan, Store, Totals
+from cairnfs.store.base import (
+    NO_TOTALS,
+    Count,
+    Key,
+    Reading,
+    Row,
+    Scan,
+    Store,
+    Totals,
+)
 from cairnfs.store.schema import INDEX, NUMBER, Table
 from cairnfs.transaction.records import decode
 
@@ -50,7 +61,42 @@ class Namespace:
 
 async def check_invariants(store: Store) -> None:
     """Raise AssertionError, and say what is wrong, if the store contradicts itself."""
-    namespace = await read_namespace(store)
+    async with standstill(store) as reader:
+        await _check_invariants(reader)
+
+
+async def check_no_leftovers(store: Store, ids: Iterable[int]) -> None:
+    """After everything detached is reclaimed: of these inodes, only reachable ones have rows."""
+    async with standstill(store) as reader:
+        await _check_no_leftovers(reader, ids)
+
+
+async def read_namespace(store: Store) -> Namespace:
+    """Everything, by path; comparing two of them shows whether anything changed."""
+    async with standstill(store) as reader:
+        return await _read_namespace(reader)
+
+
+class Reader(Protocol):
+    """A store, or a transaction of one."""
+
+    async def read(self, reading: Reading) -> Found: ...
+
+
+@asynccontextmanager
+async def standstill(store: Store) -> AsyncIterator[Reader]:
+    """Read while nobody commits, not even a NameNode that was killed in the middle of it."""
+    async with store.transaction() as transaction:
+        try:
+            await transaction.take_clock()
+        except StoreUnavailableException:  # nobody can commit to a store that is read-only
+            yield store
+        else:
+            yield transaction
+
+
+async def _check_invariants(store: Reader) -> None:
+    namespace = await _read_namespace(store)
     everything = [*namespace.nodes.values(), *namespace.detached.values()]
     _check_unique((node.inode.id for node in everything), "inode")
     _check_unique((block.id for node in everything for _, block in node.blocks), "block")
@@ -65,9 +111,8 @@ async def check_invariants(store: Store) -> None:
     _check_totals(namespace)
 
 
-async def check_no_leftovers(store: Store, ids: Iterable[int]) -> None:
-    """After everything detached is reclaimed: of these inodes, only reachable ones have rows."""
-    namespace = await read_namespace(store)
+async def _check_no_leftovers(store: Reader, ids: Iterable[int]) -> None:
+    namespace = await _read_namespace(store)
     assert not namespace.orphans, f"orphans are left: {sorted(namespace.orphans)}"
     reachable = {node.inode.id for node in namespace.nodes.values()}
     gone = [id for id in ids if id not in reachable]
@@ -90,8 +135,7 @@ async def check_no_leftovers(store: Store, ids: Iterable[int]) -> None:
         assert not totals, f"totals of nothing: {totals}"
 
 
-async def read_namespace(store: Store) -> Namespace:
-    """Everything, by path; comparing two of them shows whether anything changed."""
+async def _read_namespace(store: Reader) -> Namespace:
     namespace = Namespace()
     found = await store.read(Reading(keys=[ROOT_KEY]))
     await _read_tree(store, namespace.nodes, "", found.rows[ROOT_KEY])
@@ -105,7 +149,7 @@ async def read_namespace(store: Store) -> Namespace:
     return namespace
 
 
-async def _read_tree(store: Store, nodes: dict[str, Node], parent: str, top: Row) -> None:
+async def _read_tree(store: Reader, nodes: dict[str, Node], parent: str, top: Row) -> None:
     stack = [(parent, top)]
     while stack:
         above, row = stack.pop()
@@ -118,7 +162,7 @@ async def _read_tree(store: Store, nodes: dict[str, Node], parent: str, top: Row
             stack += [(below, child) async for child in _scan(store, Table.INODES, inode.id)]
 
 
-async def _read_node(store: Store, path: str, inode: Inode, since: int) -> Node:
+async def _read_node(store: Reader, path: str, inode: Inode, since: int) -> Node:
     key = lease_key(inode.id)
     found = await store.read(Reading(keys=[key], totals=[inode.id]))
     blocks = [
@@ -136,7 +180,7 @@ async def _read_node(store: Store, path: str, inode: Inode, since: int) -> Node:
     )
 
 
-async def _scan(store: Store, table: Table, a: int) -> AsyncIterator[Row]:
+async def _scan(store: Reader, table: Table, a: int) -> AsyncIterator[Row]:
     after = b""
     while True:
         scan = Scan(table, a, after, PAGE)

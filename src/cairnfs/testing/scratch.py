@@ -17,7 +17,7 @@ from cairnfs.blocks.records import Block
 from cairnfs.clock import ManualClock
 from cairnfs.config import Control, FormatSettings, NameNodeSettings
 from cairnfs.namenode.client_protocol import BLOCK_SIZE_BYTES, ClientProtocol, NameNodeThread
-from cairnfs.namenode.opening import format_namespace
+from cairnfs.namenode.opening import format_namespace, sqlite_url
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.store.schema import FIRST_INODE_ID
@@ -107,7 +107,7 @@ def scratch_namespace(
 ) -> Iterator[ScratchClient]:
     """A new namespace in a file in `directory`."""
     clock = ManualClock()
-    url = f"sqlite://{directory / 'namespace'}"
+    url = sqlite_url(directory / "namespace")
     asyncio.run(format_namespace(url, FormatSettings(SUPERUSER), clock))
     settings = NameNodeSettings(url, control, duties=False)
     with NameNodeThread(settings, clock) as namenode:
