@@ -24,6 +24,7 @@ from cairnfs.namesystem.quotas import charged_space
 from cairnfs.store.base import (
     NO_TOTALS,
     Count,
+    Found,
     Key,
     Reading,
     Row,
