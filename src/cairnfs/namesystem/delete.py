@@ -41,7 +41,6 @@ class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A detached inode; what is below it is still to be reclaimed."""
 
     kind: Kind
-    detached_ms: int
     covered_txid: int  # what was current then is needed by a snapshot
 
 
@@ -101,7 +100,7 @@ def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
 def orphan(tx: Transaction, inode: Inode) -> None:
     """Leave a note that the rows below a detached inode are to be reclaimed."""
     covered_txid = max(tx.covered, inode.covered_txid)
-    tx.put_new(orphan_key(inode.id), Orphan(inode.kind, tx.now_ms, covered_txid))
+    tx.put_new(orphan_key(inode.id), Orphan(inode.kind, covered_txid))
 
 
 def orphan_key(id: int) -> Key:

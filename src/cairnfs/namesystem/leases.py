@@ -9,9 +9,6 @@ does not touch that row.
 
 from __future__ import annotations
 
-import functools
-import hashlib
-
 import msgspec
 
 from cairnfs.errors import (
@@ -49,23 +46,16 @@ class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
     renewed_ms: int
 
 
+register(Table.LEASES, Lease)
+register(Table.HOLDERS, Holder)
+
+
 def lease_key(inode_id: int) -> Key:
     return (Table.LEASES, inode_id, b"")
 
 
 def holder_key(holder: str) -> Key:
     return (Table.HOLDERS, 0, holder.encode())
-
-
-@functools.lru_cache(maxsize=10_000)
-def holder_hash(holder: str) -> int:
-    """A number by which the leases of one holder are found; collisions are harmless."""
-    digest = hashlib.blake2b(holder.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
-
-
-register(Table.LEASES, Lease, id_of=lambda lease: holder_hash(lease.holder))
-register(Table.HOLDERS, Holder)
 
 
 def grant(tx: Transaction, inode_id: InodeId, holder: str, caller: Caller) -> None:

@@ -4,7 +4,7 @@
 |------------|--------------|---------------|--------------|------------------------------------|
 | INODES     | parent id    | name          | inode id     | files, directories, links          |
 | BLOCKS     | inode id     | index         | block id     | the blocks of a file, in order     |
-| LEASES     | inode id     |               | holder hash  | who is writing a file              |
+| LEASES     | inode id     |               |              | who is writing a file              |
 | HOLDERS    | 0            | client name   |              | when a writer was last heard of    |
 | ORPHANS    | 0            | inode id      |              | detached subtrees to be reclaimed  |
 
