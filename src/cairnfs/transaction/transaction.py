@@ -18,6 +18,8 @@ from cairnfs.store.base import ABSENT, Bound, Key, Reading, Scan, Totals
 from cairnfs.store.schema import KEEPS_PAST, Table
 from cairnfs.transaction.records import decode, encode
 
+INT64_END = 2**63
+
 Counts = tuple[tuple[int, int], ...]
 """Changes to some counters of a totals vector: `((Count.FILES, 1), ...)`."""
 
@@ -273,8 +275,11 @@ class Transaction:
                     decode(key[0], data)
                     self.encoded[key] = data
             for _, counts, mtime_ms in self.touches:
-                if type(mtime_ms) is not int or not all(type(n) is int for _, n in counts):
-                    raise TypeError("a count or a time is not a whole number")
+                if type(mtime_ms) is not int or not -1 <= mtime_ms < INT64_END:
+                    raise TypeError(f"{mtime_ms!r} is not a time in milliseconds")
+                for _, change in counts:
+                    if type(change) is not int or not -INT64_END <= change < INT64_END:
+                        raise TypeError(f"{change!r} is not a whole number of 64 bits")
         except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
             raise IllegalArgumentException(
                 f"A value of the wrong kind was given: {error}"
