@@ -312,3 +312,18 @@ def test_the_log_of_a_file_that_was_moved_away_is_not_overwritten(path: Path) ->
     with pytest.raises(FileExistsError, match="-wal exists already"):
         format_file(path, {})
     assert wal_of(path).read_bytes() == b"commits"
+
+
+def test_reading_the_file_in_this_process_gives_it_to_nobody_else(tmp_path: Path) -> None:
+    path = tmp_path / "namespace.db"
+    format_file(path, {})
+    store = SqliteStore(path)
+    path.read_bytes()  # closing it drops the locks that SQLite holds
+    program = (
+        "import sys; from pathlib import Path; from cairnfs.store.sqlite import SqliteStore;"
+        "SqliteStore(Path(sys.argv[1]))"
+    )
+    other = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+    assert other.returncode != 0
+    assert "in use by another process" in other.stderr
+    asyncio.run(store.close())

@@ -42,6 +42,7 @@ from cairnfs.store.sqlite_schema import (
     connect,
     explain,
     format_file,
+    guard,
     migrate,
 )
 
@@ -88,10 +89,12 @@ class SqliteStore:
                 f"namespace file {path} does not exist; format it first, or bring it back"
             )
         self._connection = connect(path)
+        self._guard = guard(path, self._connection)
         try:
             migrate(self._connection, path)
         except BaseException:
             self._connection.close()
+            os.close(self._guard)
             raise
         self._wal = Path(self._connection.filename_wal)
         self._files = _identity(self._path), _identity(self._wal)
@@ -215,6 +218,9 @@ class SqliteStore:
         if self._files != (_identity(self._path), _identity(self._wal)):
             self._empty_wal()
         self._connection.close()
+        if self._guard >= 0:
+            os.close(self._guard)
+            self._guard = -1
 
     # Inside.
 

@@ -6,6 +6,7 @@ Formatting is one transaction, and a file whose formatting failed is removed.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -100,6 +101,22 @@ def connect(path: Path) -> apsw.Connection:
             connection.close()
         raise StoreUnavailableException(explain(error, path)) from error
     return connection
+
+
+def guard(path: Path, connection: apsw.Connection) -> int:
+    """A second lock on the file, as an open descriptor.
+
+    SQLite's own is lost as soon as anything in this process opens the file and closes it.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        connection.close()
+        os.close(descriptor)
+        text = f"namespace file {path} is in use by another process"
+        raise StoreUnavailableException(text) from None
+    return descriptor
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
