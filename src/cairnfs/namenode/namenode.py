@@ -26,6 +26,7 @@ class NameNode:
     """Serves metadata calls from one store; belongs to one event loop."""
 
     def __init__(self, settings: NameNodeSettings, opened: OpenStore, clock: Clock) -> None:
+        _relax_collector()
         self.settings = settings
         self.store = opened.store
         self.membership = opened.membership
@@ -37,7 +38,6 @@ class NameNode:
     @classmethod
     async def start(cls, settings: NameNodeSettings, clock: Clock | None = None) -> NameNode:
         """Open the store, join the other NameNodes, and begin to serve."""
-        _relax_collector()
         opened = await open_store(settings)
         namenode = cls(settings, opened, clock or SystemClock())
         if settings.duties:
