@@ -23,7 +23,6 @@ from typing import NamedTuple
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.base import Member
 from cairnfs.store.postgres import PostgresStore
-from cairnfs.transaction.runner import LoneMember
 
 log = logging.getLogger(__name__)
 
@@ -61,25 +60,6 @@ class MemberInfo(NamedTuple):
     id: int
     epoch: int
     address: str
-
-
-class LocalMembership(LoneMember):
-    """The only NameNode of a file that nobody shares: every duty is its own."""
-
-    def __init__(self, address: str = "") -> None:
-        self._address = address
-
-    async def members(self) -> list[MemberInfo]:
-        return [MemberInfo(0, 1, self._address)]
-
-    async def renew(self, duty: str, lease_s: float) -> bool:
-        return True
-
-    async def release(self, duty: str) -> None:
-        pass
-
-    def holds(self, duty: str) -> bool:
-        return True
 
 
 class PostgresMembership:

@@ -92,7 +92,7 @@ class OptimisticRunner:
         self._committing: asyncio.Task[None] | None = None
         self._wakeup: asyncio.Future[None] | None = None
         self._closing = False
-        self._driver = asyncio.get_running_loop().create_task(self._drive_on())
+        self._driver = asyncio.get_running_loop().create_task(self._drive())
 
     def submit(self, call: Call) -> None:
         if self._closing:
@@ -110,18 +110,6 @@ class OptimisticRunner:
 
     # Turns.
 
-    async def _drive_on(self) -> None:
-        """Drive; should that ever fail, say so to everybody who waits, and begin anew."""
-        while True:
-            try:
-                await self._drive()
-                return
-            except Exception as error:
-                log.exception("calls could not be run")
-                waiting, self._arrived, self._alone = self._arrived + self._alone, [], []
-                self._give_up(error, self._group)
-                self._answer_all((call for call in waiting if not call.is_answered), error)
-
     async def _drive(self) -> None:
         while True:
             if self._alone:
@@ -130,7 +118,11 @@ class OptimisticRunner:
             elif self._arrived:
                 calls = self._arrived[:TURN_MAX]
                 del self._arrived[:TURN_MAX]
-                await self._turn(calls, None)
+                try:
+                    await self._turn(calls, None)
+                except Exception as error:  # our own: nobody may wait for ever
+                    log.exception("calls could not be run")
+                    self._answer_all(self._stranded(calls), error)
                 if self._cache is None:
                     self._start_commit()
                 elif self._group.runs:
@@ -140,6 +132,12 @@ class OptimisticRunner:
                 return
             else:
                 await self._sleep()
+
+    def _stranded(self, calls: list[Call]) -> list[Call]:
+        """Those that nobody will answer: not answered, in no group, and not to run alone."""
+        kept = {run.call for group in self._view.groups for run in group.runs}
+        kept.update(self._alone)
+        return [call for call in calls if not call.is_answered and call not in kept]
 
     async def _turn(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
         """Run calls, bringing what they lack, until each is answered or in the group."""
