@@ -16,7 +16,7 @@ CHECKED := $(wildcard src tests benchmarks scripts)
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-postgres test check demo bench soak clean
+.PHONY: help setup setup-postgres test check protos demo bench soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -34,6 +34,9 @@ check: setup ## lint, formatting and types
 	@$(BIN)/ruff format --quiet --check $(CHECKED) || \
 	    { echo "check: formatting differs; run $(BIN)/ruff format $(CHECKED)" >&2; exit 1; }
 	@$(BIN)/mypy --strict src
+
+protos: setup ## generate the code of wire/proto from its .proto files
+	@$(BIN)/python scripts/generate-protos
 
 demo: $(RUNTIME) ## show the namespace at work, on a file in a temporary folder
 	@$(BIN)/python -m cairnfs.demo $(ARGS)
