@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'cairnfs/wire/proto/administration.proto\x12\x15\x63\x61irnfs.hadoop.common\",\n\x1cGetGroupsForUserRequestProto\x12\x0c\n\x04user\x18\x01 \x02(\t\"/\n\x1dGetGroupsForUserResponseProto\x12\x0e\n\x06groups\x18\x01 \x03(\t\")\n\'RefreshUserToGroupsMappingsRequestProto\"*\n(RefreshUserToGroupsMappingsResponseProto\"1\n/RefreshSuperUserGroupsConfigurationRequestProto\"2\n0RefreshSuperUserGroupsConfigurationResponseProto\"\x1f\n\x1dRefreshServiceAclRequestProto\" \n\x1eRefreshServiceAclResponseProto\"\x1e\n\x1cRefreshCallQueueRequestProto\"\x1f\n\x1dRefreshCallQueueResponseProto\">\n\x1aGenericRefreshRequestProto\x12\x12\n\nidentifier\x18\x01 \x01(\t\x12\x0c\n\x04\x61rgs\x18\x02 \x03(\t\"n\n%GenericRefreshResponseCollectionProto\x12\x45\n\tresponses\x18\x01 \x03(\x0b\x32\x32.cairnfs.hadoop.common.GenericRefreshResponseProto\"Z\n\x1bGenericRefreshResponseProto\x12\x12\n\nexitStatus\x18\x01 \x01(\x05\x12\x13\n\x0buserMessage\x18\x02 \x01(\t\x12\x12\n\nsenderName\x18\x03 \x01(\t\"\x1f\n\x1dListSpanReceiversRequestProto\"c\n\x1eListSpanReceiversResponseProto\x12\x41\n\x0c\x64\x65scriptions\x18\x01 \x03(\x0b\x32+.cairnfs.hadoop.common.SpanReceiverListInfo\"5\n\x14SpanReceiverListInfo\x12\n\n\x02id\x18\x01 \x02(\x03\x12\x11\n\tclassName\x18\x02 \x02(\t\"c\n\x1b\x41\x64\x64SpanReceiverRequestProto\x12\x11\n\tclassName\x18\x01 \x02(\t\x12\x31\n\x06\x63onfig\x18\x02 \x03(\x0b\x32!.cairnfs.hadoop.common.ConfigPair\"(\n\nConfigPair\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"*\n\x1c\x41\x64\x64SpanReceiverResponseProto\x12\n\n\x02id\x18\x01 \x02(\x03\",\n\x1eRemoveSpanReceiverRequestProto\x12\n\n\x02id\x18\x01 \x02(\x03\"!\n\x1fRemoveSpanReceiverResponseProto2\x9f\x01\n\x1eGetUserMappingsProtocolService\x12}\n\x10getGroupsForUser\x12\x33.cairnfs.hadoop.common.GetGroupsForUserRequestProto\x1a\x34.cairnfs.hadoop.common.GetGroupsForUserResponseProto2\xfe\x02\n\"RefreshUserMappingsProtocolService\x12\x9e\x01\n\x1brefreshUserToGroupsMappings\x12>.cairnfs.hadoop.common.RefreshUserToGroupsMappingsRequestProto\x1a?.cairnfs.hadoop.common.RefreshUserToGroupsMappingsResponseProto\x12\xb6\x01\n#refreshSuperUserGroupsConfiguration\x12\x46.cairnfs.hadoop.common.RefreshSuperUserGroupsConfigurationRequestProto\x1aG.cairnfs.hadoop.common.RefreshSuperUserGroupsConfigurationResponseProto2\xae\x01\n)RefreshAuthorizationPolicyProtocolService\x12\x80\x01\n\x11refreshServiceAcl\x12\x34.cairnfs.hadoop.common.RefreshServiceAclRequestProto\x1a\x35.cairnfs.hadoop.common.RefreshServiceAclResponseProto2\xa0\x01\n\x1fRefreshCallQueueProtocolService\x12}\n\x10refreshCallQueue\x12\x33.cairnfs.hadoop.common.RefreshCallQueueRequestProto\x1a\x34.cairnfs.hadoop.common.RefreshCallQueueResponseProto2\x9b\x01\n\x1dGenericRefreshProtocolService\x12z\n\x07refresh\x12\x31.cairnfs.hadoop.common.GenericRefreshRequestProto\x1a<.cairnfs.hadoop.common.GenericRefreshResponseCollectionProto2\x98\x03\n\x11TraceAdminService\x12\x80\x01\n\x11listSpanReceivers\x12\x34.cairnfs.hadoop.common.ListSpanReceiversRequestProto\x1a\x35.cairnfs.hadoop.common.ListSpanReceiversResponseProto\x12z\n\x0f\x61\x64\x64SpanReceiver\x12\x32.cairnfs.hadoop.common.AddSpanReceiverRequestProto\x1a\x33.cairnfs.hadoop.common.AddSpanReceiverResponseProto\x12\x83\x01\n\x12removeSpanReceiver\x12\x35.cairnfs.hadoop.common.RemoveSpanReceiverRequestProto\x1a\x36.cairnfs.hadoop.common.RemoveSpanReceiverResponseProto')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'cairnfs/wire/proto/administration.proto\x12\x15\x63\x61irnfs.hadoop.common\",\n\x1cGetGroupsForUserRequestProto\x12\x0c\n\x04user\x18\x01 \x02(\t\"/\n\x1dGetGroupsForUserResponseProto\x12\x0e\n\x06groups\x18\x01 \x03(\t\")\n\'RefreshUserToGroupsMappingsRequestProto\"*\n(RefreshUserToGroupsMappingsResponseProto\"1\n/RefreshSuperUserGroupsConfigurationRequestProto\"2\n0RefreshSuperUserGroupsConfigurationResponseProto\"\x1f\n\x1dRefreshServiceAclRequestProto\" \n\x1eRefreshServiceAclResponseProto\"\x1e\n\x1cRefreshCallQueueRequestProto\"\x1f\n\x1dRefreshCallQueueResponseProto\">\n\x1aGenericRefreshRequestProto\x12\x12\n\nidentifier\x18\x01 \x01(\t\x12\x0c\n\x04\x61rgs\x18\x02 \x03(\t\"n\n%GenericRefreshResponseCollectionProto\x12\x45\n\tresponses\x18\x01 \x03(\x0b\x32\x32.cairnfs.hadoop.common.GenericRefreshResponseProto\"Z\n\x1bGenericRefreshResponseProto\x12\x12\n\nexitStatus\x18\x01 \x01(\x05\x12\x13\n\x0buserMessage\x18\x02 \x01(\t\x12\x12\n\nsenderName\x18\x03 \x01(\t2\x9f\x01\n\x1eGetUserMappingsProtocolService\x12}\n\x10getGroupsForUser\x12\x33.cairnfs.hadoop.common.GetGroupsForUserRequestProto\x1a\x34.cairnfs.hadoop.common.GetGroupsForUserResponseProto2\xfe\x02\n\"RefreshUserMappingsProtocolService\x12\x9e\x01\n\x1brefreshUserToGroupsMappings\x12>.cairnfs.hadoop.common.RefreshUserToGroupsMappingsRequestProto\x1a?.cairnfs.hadoop.common.RefreshUserToGroupsMappingsResponseProto\x12\xb6\x01\n#refreshSuperUserGroupsConfiguration\x12\x46.cairnfs.hadoop.common.RefreshSuperUserGroupsConfigurationRequestProto\x1aG.cairnfs.hadoop.common.RefreshSuperUserGroupsConfigurationResponseProto2\xae\x01\n)RefreshAuthorizationPolicyProtocolService\x12\x80\x01\n\x11refreshServiceAcl\x12\x34.cairnfs.hadoop.common.RefreshServiceAclRequestProto\x1a\x35.cairnfs.hadoop.common.RefreshServiceAclResponseProto2\xa0\x01\n\x1fRefreshCallQueueProtocolService\x12}\n\x10refreshCallQueue\x12\x33.cairnfs.hadoop.common.RefreshCallQueueRequestProto\x1a\x34.cairnfs.hadoop.common.RefreshCallQueueResponseProto2\x9b\x01\n\x1dGenericRefreshProtocolService\x12z\n\x07refresh\x12\x31.cairnfs.hadoop.common.GenericRefreshRequestProto\x1a<.cairnfs.hadoop.common.GenericRefreshResponseCollectionProto')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -57,32 +57,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GENERICREFRESHRESPONSECOLLECTIONPROTO']._serialized_end=657
   _globals['_GENERICREFRESHRESPONSEPROTO']._serialized_start=659
   _globals['_GENERICREFRESHRESPONSEPROTO']._serialized_end=749
-  _globals['_LISTSPANRECEIVERSREQUESTPROTO']._serialized_start=751
-  _globals['_LISTSPANRECEIVERSREQUESTPROTO']._serialized_end=782
-  _globals['_LISTSPANRECEIVERSRESPONSEPROTO']._serialized_start=784
-  _globals['_LISTSPANRECEIVERSRESPONSEPROTO']._serialized_end=883
-  _globals['_SPANRECEIVERLISTINFO']._serialized_start=885
-  _globals['_SPANRECEIVERLISTINFO']._serialized_end=938
-  _globals['_ADDSPANRECEIVERREQUESTPROTO']._serialized_start=940
-  _globals['_ADDSPANRECEIVERREQUESTPROTO']._serialized_end=1039
-  _globals['_CONFIGPAIR']._serialized_start=1041
-  _globals['_CONFIGPAIR']._serialized_end=1081
-  _globals['_ADDSPANRECEIVERRESPONSEPROTO']._serialized_start=1083
-  _globals['_ADDSPANRECEIVERRESPONSEPROTO']._serialized_end=1125
-  _globals['_REMOVESPANRECEIVERREQUESTPROTO']._serialized_start=1127
-  _globals['_REMOVESPANRECEIVERREQUESTPROTO']._serialized_end=1171
-  _globals['_REMOVESPANRECEIVERRESPONSEPROTO']._serialized_start=1173
-  _globals['_REMOVESPANRECEIVERRESPONSEPROTO']._serialized_end=1206
-  _globals['_GETUSERMAPPINGSPROTOCOLSERVICE']._serialized_start=1209
-  _globals['_GETUSERMAPPINGSPROTOCOLSERVICE']._serialized_end=1368
-  _globals['_REFRESHUSERMAPPINGSPROTOCOLSERVICE']._serialized_start=1371
-  _globals['_REFRESHUSERMAPPINGSPROTOCOLSERVICE']._serialized_end=1753
-  _globals['_REFRESHAUTHORIZATIONPOLICYPROTOCOLSERVICE']._serialized_start=1756
-  _globals['_REFRESHAUTHORIZATIONPOLICYPROTOCOLSERVICE']._serialized_end=1930
-  _globals['_REFRESHCALLQUEUEPROTOCOLSERVICE']._serialized_start=1933
-  _globals['_REFRESHCALLQUEUEPROTOCOLSERVICE']._serialized_end=2093
-  _globals['_GENERICREFRESHPROTOCOLSERVICE']._serialized_start=2096
-  _globals['_GENERICREFRESHPROTOCOLSERVICE']._serialized_end=2251
-  _globals['_TRACEADMINSERVICE']._serialized_start=2254
-  _globals['_TRACEADMINSERVICE']._serialized_end=2662
+  _globals['_GETUSERMAPPINGSPROTOCOLSERVICE']._serialized_start=752
+  _globals['_GETUSERMAPPINGSPROTOCOLSERVICE']._serialized_end=911
+  _globals['_REFRESHUSERMAPPINGSPROTOCOLSERVICE']._serialized_start=914
+  _globals['_REFRESHUSERMAPPINGSPROTOCOLSERVICE']._serialized_end=1296
+  _globals['_REFRESHAUTHORIZATIONPOLICYPROTOCOLSERVICE']._serialized_start=1299
+  _globals['_REFRESHAUTHORIZATIONPOLICYPROTOCOLSERVICE']._serialized_end=1473
+  _globals['_REFRESHCALLQUEUEPROTOCOLSERVICE']._serialized_start=1476
+  _globals['_REFRESHCALLQUEUEPROTOCOLSERVICE']._serialized_end=1636
+  _globals['_GENERICREFRESHPROTOCOLSERVICE']._serialized_start=1639
+  _globals['_GENERICREFRESHPROTOCOLSERVICE']._serialized_end=1794
 # @@protoc_insertion_point(module_scope)

@@ -24,53 +24,53 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63\x61irnfs/wire/proto/rpc.proto\x12\x15\x63\x61irnfs.hadoop.common\"l\n\x19IpcConnectionContextProto\x12=\n\x08userInfo\x18\x02 \x01(\x0b\x32+.cairnfs.hadoop.common.UserInformationProto\x12\x10\n\x08protocol\x18\x03 \x01(\t\"?\n\x14UserInformationProto\x12\x15\n\reffectiveUser\x18\x01 \x01(\t\x12\x10\n\x08realUser\x18\x02 \x01(\t\"\xe3\x03\n\x15RpcRequestHeaderProto\x12\x34\n\x07rpcKind\x18\x01 \x01(\x0e\x32#.cairnfs.hadoop.common.RpcKindProto\x12J\n\x05rpcOp\x18\x02 \x01(\x0e\x32;.cairnfs.hadoop.common.RpcRequestHeaderProto.OperationProto\x12\x0e\n\x06\x63\x61llId\x18\x03 \x02(\x11\x12\x10\n\x08\x63lientId\x18\x04 \x02(\x0c\x12\x16\n\nretryCount\x18\x05 \x01(\x11:\x02-1\x12;\n\ttraceInfo\x18\x06 \x01(\x0b\x32(.cairnfs.hadoop.common.RPCTraceInfoProto\x12\x43\n\rcallerContext\x18\x07 \x01(\x0b\x32,.cairnfs.hadoop.common.RPCCallerContextProto\x12\x0f\n\x07stateId\x18\x08 \x01(\x03\x12\x1c\n\x14routerFederatedState\x18\t \x01(\x0c\"]\n\x0eOperationProto\x12\x14\n\x10RPC_FINAL_PACKET\x10\x00\x12\x1b\n\x17RPC_CONTINUATION_PACKET\x10\x01\x12\x18\n\x14RPC_CLOSE_CONNECTION\x10\x02\"K\n\x11RPCTraceInfoProto\x12\x0f\n\x07traceId\x18\x01 \x01(\x03\x12\x10\n\x08parentId\x18\x02 \x01(\x03\x12\x13\n\x0bspanContext\x18\x03 \x01(\x0c\";\n\x15RPCCallerContextProto\x12\x0f\n\x07\x63ontext\x18\x01 \x02(\t\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"k\n\x12RequestHeaderProto\x12\x12\n\nmethodName\x18\x01 \x02(\t\x12\"\n\x1a\x64\x65\x63laringClassProtocolName\x18\x02 \x02(\t\x12\x1d\n\x15\x63lientProtocolVersion\x18\x03 \x02(\x04\"\x89\x06\n\x16RpcResponseHeaderProto\x12\x0e\n\x06\x63\x61llId\x18\x01 \x02(\r\x12L\n\x06status\x18\x02 \x02(\x0e\x32<.cairnfs.hadoop.common.RpcResponseHeaderProto.RpcStatusProto\x12\x1b\n\x13serverIpcVersionNum\x18\x03 \x01(\r\x12\x1a\n\x12\x65xceptionClassName\x18\x04 \x01(\t\x12\x10\n\x08\x65rrorMsg\x18\x05 \x01(\t\x12T\n\x0b\x65rrorDetail\x18\x06 \x01(\x0e\x32?.cairnfs.hadoop.common.RpcResponseHeaderProto.RpcErrorCodeProto\x12\x10\n\x08\x63lientId\x18\x07 \x01(\x0c\x12\x16\n\nretryCount\x18\x08 \x01(\x11:\x02-1\x12\x0f\n\x07stateId\x18\t \x01(\x03\x12\x1c\n\x14routerFederatedState\x18\n \x01(\x0c\"3\n\x0eRpcStatusProto\x12\x0b\n\x07SUCCESS\x10\x00\x12\t\n\x05\x45RROR\x10\x01\x12\t\n\x05\x46\x41TAL\x10\x02\"\xe1\x02\n\x11RpcErrorCodeProto\x12\x15\n\x11\x45RROR_APPLICATION\x10\x01\x12\x18\n\x14\x45RROR_NO_SUCH_METHOD\x10\x02\x12\x1a\n\x16\x45RROR_NO_SUCH_PROTOCOL\x10\x03\x12\x14\n\x10\x45RROR_RPC_SERVER\x10\x04\x12\x1e\n\x1a\x45RROR_SERIALIZING_RESPONSE\x10\x05\x12\x1e\n\x1a\x45RROR_RPC_VERSION_MISMATCH\x10\x06\x12\x11\n\rFATAL_UNKNOWN\x10\n\x12#\n\x1f\x46\x41TAL_UNSUPPORTED_SERIALIZATION\x10\x0b\x12\x1c\n\x18\x46\x41TAL_INVALID_RPC_HEADER\x10\x0c\x12\x1f\n\x1b\x46\x41TAL_DESERIALIZING_REQUEST\x10\r\x12\x1a\n\x16\x46\x41TAL_VERSION_MISMATCH\x10\x0e\x12\x16\n\x12\x46\x41TAL_UNAUTHORIZED\x10\x0f\"\xed\x02\n\x0cRpcSaslProto\x12\x0f\n\x07version\x18\x01 \x01(\r\x12<\n\x05state\x18\x02 \x02(\x0e\x32-.cairnfs.hadoop.common.RpcSaslProto.SaslState\x12\r\n\x05token\x18\x03 \x01(\x0c\x12;\n\x05\x61uths\x18\x04 \x03(\x0b\x32,.cairnfs.hadoop.common.RpcSaslProto.SaslAuth\x1a\x64\n\x08SaslAuth\x12\x0e\n\x06method\x18\x01 \x02(\t\x12\x11\n\tmechanism\x18\x02 \x02(\t\x12\x10\n\x08protocol\x18\x03 \x01(\t\x12\x10\n\x08serverId\x18\x04 \x01(\t\x12\x11\n\tchallenge\x18\x05 \x01(\x0c\"\\\n\tSaslState\x12\x0b\n\x07SUCCESS\x10\x00\x12\r\n\tNEGOTIATE\x10\x01\x12\x0c\n\x08INITIATE\x10\x02\x12\r\n\tCHALLENGE\x10\x03\x12\x0c\n\x08RESPONSE\x10\x04\x12\x08\n\x04WRAP\x10\x05\"3\n\x1fGetProtocolVersionsRequestProto\x12\x10\n\x08protocol\x18\x01 \x02(\t\"i\n GetProtocolVersionsResponseProto\x12\x45\n\x10protocolVersions\x18\x01 \x03(\x0b\x32+.cairnfs.hadoop.common.ProtocolVersionProto\"9\n\x14ProtocolVersionProto\x12\x0f\n\x07rpcKind\x18\x01 \x02(\t\x12\x10\n\x08versions\x18\x02 \x03(\x04\"E\n GetProtocolSignatureRequestProto\x12\x10\n\x08protocol\x18\x01 \x02(\t\x12\x0f\n\x07rpcKind\x18\x02 \x02(\t\"m\n!GetProtocolSignatureResponseProto\x12H\n\x11protocolSignature\x18\x01 \x03(\x0b\x32-.cairnfs.hadoop.common.ProtocolSignatureProto\":\n\x16ProtocolSignatureProto\x12\x0f\n\x07version\x18\x01 \x02(\x04\x12\x0f\n\x07methods\x18\x02 \x03(\r*J\n\x0cRpcKindProto\x12\x0f\n\x0bRPC_BUILTIN\x10\x00\x12\x10\n\x0cRPC_WRITABLE\x10\x01\x12\x17\n\x13RPC_PROTOCOL_BUFFER\x10\x02\x32\xaa\x02\n\x13ProtocolInfoService\x12\x86\x01\n\x13getProtocolVersions\x12\x36.cairnfs.hadoop.common.GetProtocolVersionsRequestProto\x1a\x37.cairnfs.hadoop.common.GetProtocolVersionsResponseProto\x12\x89\x01\n\x14getProtocolSignature\x12\x37.cairnfs.hadoop.common.GetProtocolSignatureRequestProto\x1a\x38.cairnfs.hadoop.common.GetProtocolSignatureResponseProto')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63\x61irnfs/wire/proto/rpc.proto\x12\x15\x63\x61irnfs.hadoop.common\"l\n\x19IpcConnectionContextProto\x12=\n\x08userInfo\x18\x02 \x01(\x0b\x32+.cairnfs.hadoop.common.UserInformationProto\x12\x10\n\x08protocol\x18\x03 \x01(\t\"?\n\x14UserInformationProto\x12\x15\n\reffectiveUser\x18\x01 \x01(\t\x12\x10\n\x08realUser\x18\x02 \x01(\t\"\x80\x04\n\x15RpcRequestHeaderProto\x12\x34\n\x07rpcKind\x18\x01 \x01(\x0e\x32#.cairnfs.hadoop.common.RpcKindProto\x12J\n\x05rpcOp\x18\x02 \x01(\x0e\x32;.cairnfs.hadoop.common.RpcRequestHeaderProto.OperationProto\x12\x0e\n\x06\x63\x61llId\x18\x03 \x02(\x11\x12\x10\n\x08\x63lientId\x18\x04 \x02(\x0c\x12\x16\n\nretryCount\x18\x05 \x01(\x11:\x02-1\x12;\n\ttraceInfo\x18\x06 \x01(\x0b\x32(.cairnfs.hadoop.common.RPCTraceInfoProto\x12\x43\n\rcallerContext\x18\x07 \x01(\x0b\x32,.cairnfs.hadoop.common.RPCCallerContextProto\x12\x0f\n\x07stateId\x18\x08 \x01(\x03\x12\x1c\n\x14routerFederatedState\x18\t \x01(\x0c\x12\x1b\n\x13\x61uthorizationHeader\x18\n \x01(\x0c\"]\n\x0eOperationProto\x12\x14\n\x10RPC_FINAL_PACKET\x10\x00\x12\x1b\n\x17RPC_CONTINUATION_PACKET\x10\x01\x12\x18\n\x14RPC_CLOSE_CONNECTION\x10\x02\"K\n\x11RPCTraceInfoProto\x12\x0f\n\x07traceId\x18\x01 \x01(\x03\x12\x10\n\x08parentId\x18\x02 \x01(\x03\x12\x13\n\x0bspanContext\x18\x03 \x01(\x0c\";\n\x15RPCCallerContextProto\x12\x0f\n\x07\x63ontext\x18\x01 \x02(\t\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"k\n\x12RequestHeaderProto\x12\x12\n\nmethodName\x18\x01 \x02(\t\x12\"\n\x1a\x64\x65\x63laringClassProtocolName\x18\x02 \x02(\t\x12\x1d\n\x15\x63lientProtocolVersion\x18\x03 \x02(\x04\"\x89\x06\n\x16RpcResponseHeaderProto\x12\x0e\n\x06\x63\x61llId\x18\x01 \x02(\r\x12L\n\x06status\x18\x02 \x02(\x0e\x32<.cairnfs.hadoop.common.RpcResponseHeaderProto.RpcStatusProto\x12\x1b\n\x13serverIpcVersionNum\x18\x03 \x01(\r\x12\x1a\n\x12\x65xceptionClassName\x18\x04 \x01(\t\x12\x10\n\x08\x65rrorMsg\x18\x05 \x01(\t\x12T\n\x0b\x65rrorDetail\x18\x06 \x01(\x0e\x32?.cairnfs.hadoop.common.RpcResponseHeaderProto.RpcErrorCodeProto\x12\x10\n\x08\x63lientId\x18\x07 \x01(\x0c\x12\x16\n\nretryCount\x18\x08 \x01(\x11:\x02-1\x12\x0f\n\x07stateId\x18\t \x01(\x03\x12\x1c\n\x14routerFederatedState\x18\n \x01(\x0c\"3\n\x0eRpcStatusProto\x12\x0b\n\x07SUCCESS\x10\x00\x12\t\n\x05\x45RROR\x10\x01\x12\t\n\x05\x46\x41TAL\x10\x02\"\xe1\x02\n\x11RpcErrorCodeProto\x12\x15\n\x11\x45RROR_APPLICATION\x10\x01\x12\x18\n\x14\x45RROR_NO_SUCH_METHOD\x10\x02\x12\x1a\n\x16\x45RROR_NO_SUCH_PROTOCOL\x10\x03\x12\x14\n\x10\x45RROR_RPC_SERVER\x10\x04\x12\x1e\n\x1a\x45RROR_SERIALIZING_RESPONSE\x10\x05\x12\x1e\n\x1a\x45RROR_RPC_VERSION_MISMATCH\x10\x06\x12\x11\n\rFATAL_UNKNOWN\x10\n\x12#\n\x1f\x46\x41TAL_UNSUPPORTED_SERIALIZATION\x10\x0b\x12\x1c\n\x18\x46\x41TAL_INVALID_RPC_HEADER\x10\x0c\x12\x1f\n\x1b\x46\x41TAL_DESERIALIZING_REQUEST\x10\r\x12\x1a\n\x16\x46\x41TAL_VERSION_MISMATCH\x10\x0e\x12\x16\n\x12\x46\x41TAL_UNAUTHORIZED\x10\x0f\"\xed\x02\n\x0cRpcSaslProto\x12\x0f\n\x07version\x18\x01 \x01(\r\x12<\n\x05state\x18\x02 \x02(\x0e\x32-.cairnfs.hadoop.common.RpcSaslProto.SaslState\x12\r\n\x05token\x18\x03 \x01(\x0c\x12;\n\x05\x61uths\x18\x04 \x03(\x0b\x32,.cairnfs.hadoop.common.RpcSaslProto.SaslAuth\x1a\x64\n\x08SaslAuth\x12\x0e\n\x06method\x18\x01 \x02(\t\x12\x11\n\tmechanism\x18\x02 \x02(\t\x12\x10\n\x08protocol\x18\x03 \x01(\t\x12\x10\n\x08serverId\x18\x04 \x01(\t\x12\x11\n\tchallenge\x18\x05 \x01(\x0c\"\\\n\tSaslState\x12\x0b\n\x07SUCCESS\x10\x00\x12\r\n\tNEGOTIATE\x10\x01\x12\x0c\n\x08INITIATE\x10\x02\x12\r\n\tCHALLENGE\x10\x03\x12\x0c\n\x08RESPONSE\x10\x04\x12\x08\n\x04WRAP\x10\x05\"3\n\x1fGetProtocolVersionsRequestProto\x12\x10\n\x08protocol\x18\x01 \x02(\t\"i\n GetProtocolVersionsResponseProto\x12\x45\n\x10protocolVersions\x18\x01 \x03(\x0b\x32+.cairnfs.hadoop.common.ProtocolVersionProto\"9\n\x14ProtocolVersionProto\x12\x0f\n\x07rpcKind\x18\x01 \x02(\t\x12\x10\n\x08versions\x18\x02 \x03(\x04\"E\n GetProtocolSignatureRequestProto\x12\x10\n\x08protocol\x18\x01 \x02(\t\x12\x0f\n\x07rpcKind\x18\x02 \x02(\t\"m\n!GetProtocolSignatureResponseProto\x12H\n\x11protocolSignature\x18\x01 \x03(\x0b\x32-.cairnfs.hadoop.common.ProtocolSignatureProto\":\n\x16ProtocolSignatureProto\x12\x0f\n\x07version\x18\x01 \x02(\x04\x12\x0f\n\x07methods\x18\x02 \x03(\r*J\n\x0cRpcKindProto\x12\x0f\n\x0bRPC_BUILTIN\x10\x00\x12\x10\n\x0cRPC_WRITABLE\x10\x01\x12\x17\n\x13RPC_PROTOCOL_BUFFER\x10\x02\x32\xaa\x02\n\x13ProtocolInfoService\x12\x86\x01\n\x13getProtocolVersions\x12\x36.cairnfs.hadoop.common.GetProtocolVersionsRequestProto\x1a\x37.cairnfs.hadoop.common.GetProtocolVersionsResponseProto\x12\x89\x01\n\x14getProtocolSignature\x12\x37.cairnfs.hadoop.common.GetProtocolSignatureRequestProto\x1a\x38.cairnfs.hadoop.common.GetProtocolSignatureResponseProto')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cairnfs.wire.proto.rpc_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RPCKINDPROTO']._serialized_start=2572
-  _globals['_RPCKINDPROTO']._serialized_end=2646
+  _globals['_RPCKINDPROTO']._serialized_start=2601
+  _globals['_RPCKINDPROTO']._serialized_end=2675
   _globals['_IPCCONNECTIONCONTEXTPROTO']._serialized_start=55
   _globals['_IPCCONNECTIONCONTEXTPROTO']._serialized_end=163
   _globals['_USERINFORMATIONPROTO']._serialized_start=165
   _globals['_USERINFORMATIONPROTO']._serialized_end=228
   _globals['_RPCREQUESTHEADERPROTO']._serialized_start=231
-  _globals['_RPCREQUESTHEADERPROTO']._serialized_end=714
-  _globals['_RPCREQUESTHEADERPROTO_OPERATIONPROTO']._serialized_start=621
-  _globals['_RPCREQUESTHEADERPROTO_OPERATIONPROTO']._serialized_end=714
-  _globals['_RPCTRACEINFOPROTO']._serialized_start=716
-  _globals['_RPCTRACEINFOPROTO']._serialized_end=791
-  _globals['_RPCCALLERCONTEXTPROTO']._serialized_start=793
-  _globals['_RPCCALLERCONTEXTPROTO']._serialized_end=852
-  _globals['_REQUESTHEADERPROTO']._serialized_start=854
-  _globals['_REQUESTHEADERPROTO']._serialized_end=961
-  _globals['_RPCRESPONSEHEADERPROTO']._serialized_start=964
-  _globals['_RPCRESPONSEHEADERPROTO']._serialized_end=1741
-  _globals['_RPCRESPONSEHEADERPROTO_RPCSTATUSPROTO']._serialized_start=1334
-  _globals['_RPCRESPONSEHEADERPROTO_RPCSTATUSPROTO']._serialized_end=1385
-  _globals['_RPCRESPONSEHEADERPROTO_RPCERRORCODEPROTO']._serialized_start=1388
-  _globals['_RPCRESPONSEHEADERPROTO_RPCERRORCODEPROTO']._serialized_end=1741
-  _globals['_RPCSASLPROTO']._serialized_start=1744
-  _globals['_RPCSASLPROTO']._serialized_end=2109
-  _globals['_RPCSASLPROTO_SASLAUTH']._serialized_start=1915
-  _globals['_RPCSASLPROTO_SASLAUTH']._serialized_end=2015
-  _globals['_RPCSASLPROTO_SASLSTATE']._serialized_start=2017
-  _globals['_RPCSASLPROTO_SASLSTATE']._serialized_end=2109
-  _globals['_GETPROTOCOLVERSIONSREQUESTPROTO']._serialized_start=2111
-  _globals['_GETPROTOCOLVERSIONSREQUESTPROTO']._serialized_end=2162
-  _globals['_GETPROTOCOLVERSIONSRESPONSEPROTO']._serialized_start=2164
-  _globals['_GETPROTOCOLVERSIONSRESPONSEPROTO']._serialized_end=2269
-  _globals['_PROTOCOLVERSIONPROTO']._serialized_start=2271
-  _globals['_PROTOCOLVERSIONPROTO']._serialized_end=2328
-  _globals['_GETPROTOCOLSIGNATUREREQUESTPROTO']._serialized_start=2330
-  _globals['_GETPROTOCOLSIGNATUREREQUESTPROTO']._serialized_end=2399
-  _globals['_GETPROTOCOLSIGNATURERESPONSEPROTO']._serialized_start=2401
-  _globals['_GETPROTOCOLSIGNATURERESPONSEPROTO']._serialized_end=2510
-  _globals['_PROTOCOLSIGNATUREPROTO']._serialized_start=2512
-  _globals['_PROTOCOLSIGNATUREPROTO']._serialized_end=2570
-  _globals['_PROTOCOLINFOSERVICE']._serialized_start=2649
-  _globals['_PROTOCOLINFOSERVICE']._serialized_end=2947
+  _globals['_RPCREQUESTHEADERPROTO']._serialized_end=743
+  _globals['_RPCREQUESTHEADERPROTO_OPERATIONPROTO']._serialized_start=650
+  _globals['_RPCREQUESTHEADERPROTO_OPERATIONPROTO']._serialized_end=743
+  _globals['_RPCTRACEINFOPROTO']._serialized_start=745
+  _globals['_RPCTRACEINFOPROTO']._serialized_end=820
+  _globals['_RPCCALLERCONTEXTPROTO']._serialized_start=822
+  _globals['_RPCCALLERCONTEXTPROTO']._serialized_end=881
+  _globals['_REQUESTHEADERPROTO']._serialized_start=883
+  _globals['_REQUESTHEADERPROTO']._serialized_end=990
+  _globals['_RPCRESPONSEHEADERPROTO']._serialized_start=993
+  _globals['_RPCRESPONSEHEADERPROTO']._serialized_end=1770
+  _globals['_RPCRESPONSEHEADERPROTO_RPCSTATUSPROTO']._serialized_start=1363
+  _globals['_RPCRESPONSEHEADERPROTO_RPCSTATUSPROTO']._serialized_end=1414
+  _globals['_RPCRESPONSEHEADERPROTO_RPCERRORCODEPROTO']._serialized_start=1417
+  _globals['_RPCRESPONSEHEADERPROTO_RPCERRORCODEPROTO']._serialized_end=1770
+  _globals['_RPCSASLPROTO']._serialized_start=1773
+  _globals['_RPCSASLPROTO']._serialized_end=2138
+  _globals['_RPCSASLPROTO_SASLAUTH']._serialized_start=1944
+  _globals['_RPCSASLPROTO_SASLAUTH']._serialized_end=2044
+  _globals['_RPCSASLPROTO_SASLSTATE']._serialized_start=2046
+  _globals['_RPCSASLPROTO_SASLSTATE']._serialized_end=2138
+  _globals['_GETPROTOCOLVERSIONSREQUESTPROTO']._serialized_start=2140
+  _globals['_GETPROTOCOLVERSIONSREQUESTPROTO']._serialized_end=2191
+  _globals['_GETPROTOCOLVERSIONSRESPONSEPROTO']._serialized_start=2193
+  _globals['_GETPROTOCOLVERSIONSRESPONSEPROTO']._serialized_end=2298
+  _globals['_PROTOCOLVERSIONPROTO']._serialized_start=2300
+  _globals['_PROTOCOLVERSIONPROTO']._serialized_end=2357
+  _globals['_GETPROTOCOLSIGNATUREREQUESTPROTO']._serialized_start=2359
+  _globals['_GETPROTOCOLSIGNATUREREQUESTPROTO']._serialized_end=2428
+  _globals['_GETPROTOCOLSIGNATURERESPONSEPROTO']._serialized_start=2430
+  _globals['_GETPROTOCOLSIGNATURERESPONSEPROTO']._serialized_end=2539
+  _globals['_PROTOCOLSIGNATUREPROTO']._serialized_start=2541
+  _globals['_PROTOCOLSIGNATUREPROTO']._serialized_end=2599
+  _globals['_PROTOCOLINFOSERVICE']._serialized_start=2678
+  _globals['_PROTOCOLINFOSERVICE']._serialized_end=2976
 # @@protoc_insertion_point(module_scope)

@@ -33,7 +33,7 @@ class UserInformationProto(_message.Message):
     def __init__(self, effectiveUser: _Optional[str] = ..., realUser: _Optional[str] = ...) -> None: ...
 
 class RpcRequestHeaderProto(_message.Message):
-    __slots__ = ("rpcKind", "rpcOp", "callId", "clientId", "retryCount", "traceInfo", "callerContext", "stateId", "routerFederatedState")
+    __slots__ = ("rpcKind", "rpcOp", "callId", "clientId", "retryCount", "traceInfo", "callerContext", "stateId", "routerFederatedState", "authorizationHeader")
     class OperationProto(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         RPC_FINAL_PACKET: _ClassVar[RpcRequestHeaderProto.OperationProto]
@@ -51,6 +51,7 @@ class RpcRequestHeaderProto(_message.Message):
     CALLERCONTEXT_FIELD_NUMBER: _ClassVar[int]
     STATEID_FIELD_NUMBER: _ClassVar[int]
     ROUTERFEDERATEDSTATE_FIELD_NUMBER: _ClassVar[int]
+    AUTHORIZATIONHEADER_FIELD_NUMBER: _ClassVar[int]
     rpcKind: RpcKindProto
     rpcOp: RpcRequestHeaderProto.OperationProto
     callId: int
@@ -60,7 +61,8 @@ class RpcRequestHeaderProto(_message.Message):
     callerContext: RPCCallerContextProto
     stateId: int
     routerFederatedState: bytes
-    def __init__(self, rpcKind: _Optional[_Union[RpcKindProto, str]] = ..., rpcOp: _Optional[_Union[RpcRequestHeaderProto.OperationProto, str]] = ..., callId: _Optional[int] = ..., clientId: _Optional[bytes] = ..., retryCount: _Optional[int] = ..., traceInfo: _Optional[_Union[RPCTraceInfoProto, _Mapping]] = ..., callerContext: _Optional[_Union[RPCCallerContextProto, _Mapping]] = ..., stateId: _Optional[int] = ..., routerFederatedState: _Optional[bytes] = ...) -> None: ...
+    authorizationHeader: bytes
+    def __init__(self, rpcKind: _Optional[_Union[RpcKindProto, str]] = ..., rpcOp: _Optional[_Union[RpcRequestHeaderProto.OperationProto, str]] = ..., callId: _Optional[int] = ..., clientId: _Optional[bytes] = ..., retryCount: _Optional[int] = ..., traceInfo: _Optional[_Union[RPCTraceInfoProto, _Mapping]] = ..., callerContext: _Optional[_Union[RPCCallerContextProto, _Mapping]] = ..., stateId: _Optional[int] = ..., routerFederatedState: _Optional[bytes] = ..., authorizationHeader: _Optional[bytes] = ...) -> None: ...
 
 class RPCTraceInfoProto(_message.Message):
     __slots__ = ("traceId", "parentId", "spanContext")
