@@ -1,0 +1,832 @@
+"""Replica states and what may happen to a replica in each: append design, seed 001.
+
+    TEMPORARY --finalize--> FINALIZED <--finalize-- RBW <--create
+        |                    |     ^                 |
+        +--convert--> RBW    +--append--> RBW        +--restart--> RWR
+                             any of them --recover--> RUR --update--> FINALIZED
+
+A million finalized replicas fit in memory: each is one integer in a dict.  The few that
+are written, waiting or in recovery are objects.
+
+Invariants: a block has at most one replica here; its generation stamp never decreases;
+`acked <= on disk <= received`; a replica has at most one writer, who is stopped before
+anybody else changes it.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
+
+from cairnfs.datanode.errors import (
+    DiskErrorException,
+    ReplicaAlreadyExistsException,
+    ReplicaNotFoundException,
+)
+from cairnfs.datanode.replica_files import (
+    ReplicaFile,
+    block_name,
+    find_finalized,
+    find_unfinished,
+    meta_name,
+    read_checksum,
+    reunite,
+    sums_offset,
+)
+from cairnfs.datanode.volumes import StorageType, Volume, Volumes, sync_directory
+from cairnfs.errors import IOException, RecoveryInProgressException
+from cairnfs.wire.checksum import META_HEADER_BYTES, SUM_BYTES, Checksum
+
+log = logging.getLogger(__name__)
+
+WRITER_STOP_LIMIT_S = 60.0
+ESTIMATED_BLOCK_BYTES = 128 << 20  # room to look for when nobody says how much
+_VOLUMES_MAX = 256
+_LENGTH_BITS = 48
+
+_T = TypeVar("_T")
+
+
+class ReplicaState(enum.IntEnum):
+    """Hadoop's numbers; the lower, the better for recovery."""
+
+    FINALIZED = 0
+    RBW = 1  # replica being written
+    RWR = 2  # waiting to be recovered: its writer went with a restart
+    RUR = 3  # under recovery
+    TEMPORARY = 4  # being copied here
+
+
+class Block(NamedTuple):
+    """Which block, in which generation, how long as somebody says."""
+
+    id: int
+    generation_stamp: int
+    length_bytes: int = 0
+
+    def __str__(self) -> str:
+        return f"blk_{self.id}_{self.generation_stamp}"
+
+
+class Writer(Protocol):
+    """Whoever writes a replica just now."""
+
+    def stop(self, limit_s: float) -> bool:
+        """Make it let go of the replica; False if it did not in time."""
+
+
+@dataclass(eq=False, slots=True)
+class Replica:
+    """A replica; of a finalized one, a copy of what is known."""
+
+    block_id: int
+    generation_stamp: int
+    state: ReplicaState
+    volume: Volume
+    received_bytes: int
+    acked_bytes: int
+    file: ReplicaFile | None = None
+    on_disk_bytes_closed: int = 0  # on disk, while no file is open
+    writer: Writer | None = None
+    recovery_id: int = 0
+    original_state: ReplicaState = ReplicaState.FINALIZED  # of one under recovery
+    promised_bytes: int = 0
+    used_bytes: int = field(default=0)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.state.name}, blk_{self.block_id}_{self.generation_stamp}, received"
+            f" {self.received_bytes}, on disk {self.on_disk_bytes}, acknowledged"
+            f" {self.acked_bytes}, on {self.volume}"
+        )
+
+    @property
+    def on_disk_bytes(self) -> int:
+        return self.on_disk_bytes_closed if self.file is None else self.file.written[0]
+
+    @property
+    def visible_bytes(self) -> int:
+        """How much a reader may see; -1 of a replica nobody should read."""
+        if self.state is ReplicaState.RUR:
+            return self.received_bytes if self.original_state <= ReplicaState.RBW else -1
+        return self.acked_bytes if self.state <= ReplicaState.RBW else -1
+
+    @property
+    def directory(self) -> Path:
+        state = self.original_state if self.state is ReplicaState.RUR else self.state
+        if state is ReplicaState.FINALIZED:
+            return self.volume.finalized_directory(self.block_id)
+        return self.volume.tmp if state is ReplicaState.TEMPORARY else self.volume.rbw
+
+    @property
+    def data_path(self) -> Path:
+        return self.directory / block_name(self.block_id)
+
+    @property
+    def meta_path(self) -> Path:
+        return self.directory / meta_name(self.block_id, self.generation_stamp)
+
+    @property
+    def block(self) -> Block:
+        return Block(self.block_id, self.generation_stamp, self.received_bytes)
+
+
+class ReplicaReader:
+    """Both files, opened for reading, and how much of them may be read.
+
+    The checksum of the last chunk is kept: on disk it changes when the chunk grows.
+    """
+
+    def __init__(self, replica: Replica) -> None:
+        self.block = replica.block
+        self.volume = replica.volume
+        self.state = replica.state
+        self.data_fd = os.open(replica.data_path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self.meta_fd = os.open(replica.meta_path, os.O_RDONLY | os.O_CLOEXEC)
+        except BaseException:
+            os.close(self.data_fd)
+            raise
+        try:
+            self.checksum = read_checksum(self.meta_fd, replica.meta_path)
+            if replica.file is not None:
+                self.length_bytes, self.last_sum = replica.file.written
+            else:
+                self.length_bytes = replica.on_disk_bytes
+                self.last_sum = self._read_last_sum()
+        except BaseException:
+            self.close()
+            raise
+
+    def read_sums(self, offset: int, length: int) -> bytes:
+        """The checksums of a range that begins and ends with a chunk, or at the end."""
+        if not self.checksum.sum_bytes or length <= 0:
+            return b""
+        wanted = self.checksum.sums_bytes(length)
+        sums = os.pread(self.meta_fd, wanted, sums_offset(self.checksum, offset))
+        if offset + length == self.length_bytes and self.last_sum:
+            sums = sums[: wanted - SUM_BYTES] + self.last_sum
+        if len(sums) < wanted:
+            raise IOException(f"The checksum file of {self.block} ends before its data")
+        return sums
+
+    def close(self) -> None:
+        os.close(self.data_fd)
+        os.close(self.meta_fd)
+
+    def _read_last_sum(self) -> bytes:
+        if not self.length_bytes or not self.checksum.sum_bytes:
+            return b""
+        size = self.checksum.bytes_per_checksum
+        last = (self.length_bytes - 1) // size * size
+        return os.pread(self.meta_fd, SUM_BYTES, sums_offset(self.checksum, last))
+
+    def __enter__(self) -> ReplicaReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _FinalizedMap:
+    """Finalized replicas by block id: stamp, length and volume in one integer each."""
+
+    def __init__(self, volumes: Iterable[Volume]) -> None:
+        self._volumes = list(volumes)
+        self._numbers = {id(volume): number for number, volume in enumerate(self._volumes)}
+        self._packed: dict[int, int] = {}
+        assert len(self._volumes) <= _VOLUMES_MAX
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def put(self, block_id: int, generation_stamp: int, length: int, volume: Volume) -> None:
+        number = self._numbers[id(volume)]
+        self._packed[block_id] = (generation_stamp << _LENGTH_BITS | length) << 8 | number
+
+    def get(self, block_id: int) -> Replica | None:
+        packed = self._packed.get(block_id)
+        return None if packed is None else self._unpack(block_id, packed)
+
+    def pop(self, block_id: int) -> None:
+        self._packed.pop(block_id, None)
+
+    def of(self, volume: Volume) -> list[Replica]:
+        number = self._numbers[id(volume)]
+        return [
+            self._unpack(block_id, packed)
+            for block_id, packed in self._packed.items()
+            if packed & 0xFF == number
+        ]
+
+    def ids_after(self, block_id: int, volume: Volume) -> list[int]:
+        number = self._numbers[id(volume)]
+        return sorted(
+            each
+            for each, packed in self._packed.items()
+            if each > block_id and packed & 0xFF == number
+        )
+
+    def describe(self, volume: Volume) -> Iterator[tuple[int, int, int]]:
+        number = self._numbers[id(volume)]
+        for block_id, packed in self._packed.items():
+            if packed & 0xFF == number:
+                rest = packed >> 8
+                yield block_id, rest & (1 << _LENGTH_BITS) - 1, rest >> _LENGTH_BITS
+
+    def _unpack(self, block_id: int, packed: int) -> Replica:
+        rest = packed >> 8
+        length = rest & (1 << _LENGTH_BITS) - 1
+        return Replica(
+            block_id,
+            rest >> _LENGTH_BITS,
+            ReplicaState.FINALIZED,
+            self._volumes[packed & 0xFF],
+            received_bytes=length,
+            acked_bytes=length,
+            on_disk_bytes_closed=length,
+        )
+
+
+class Replicas:
+    """Every replica of this DataNode."""
+
+    def __init__(self, volumes: Volumes) -> None:
+        self.volumes = volumes
+        self._lock = threading.RLock()
+        self._finalized = _FinalizedMap(volumes.good)
+        self._open: dict[int, Replica] = {}
+
+    def load(self) -> None:
+        """Learn what is on the disks; unfinished replicas wait for recovery."""
+        for volume in list(self.volumes.good):
+            try:
+                self._load_volume(volume)
+            except OSError as error:
+                log.error("cannot read %s: %s", volume, error)
+                if self.volumes.check(volume):
+                    raise
+        log.info("%d finalized and %d other replicas", len(self._finalized), len(self._open))
+
+    def _load_volume(self, volume: Volume) -> None:
+        reunite(volume)
+        used = 0
+        for found in find_finalized(volume):
+            known = self._finalized.get(found.block_id)
+            if known is not None and known.generation_stamp >= found.generation_stamp:
+                log.warning("%s: a better replica of blk_%d is known", volume, found.block_id)
+                continue
+            self._finalized.put(*found, volume)
+            used += _size_with_sums(found.length_bytes)
+        for found in find_unfinished(volume):
+            known = self._get(found.block_id)
+            if known is not None and known.generation_stamp >= found.generation_stamp:
+                log.warning("%s: a better replica of blk_%d is known", volume, found.block_id)
+                continue
+            self._finalized.pop(found.block_id)
+            self._open[found.block_id] = Replica(
+                found.block_id,
+                found.generation_stamp,
+                ReplicaState.RWR,
+                volume,
+                received_bytes=found.length_bytes,
+                acked_bytes=found.length_bytes,
+                on_disk_bytes_closed=found.length_bytes,
+                used_bytes=_size_with_sums(found.length_bytes),
+            )
+            used += _size_with_sums(found.length_bytes)
+        volume.add_used(used)
+
+    # Looking.
+
+    def __len__(self) -> int:
+        return len(self._finalized) + len(self._open)
+
+    def get(self, block_id: int) -> Replica:
+        """The replica, in whatever state."""
+        with self._lock:
+            replica = self._get(block_id)
+        if replica is None:
+            raise ReplicaNotFoundException(f"Replica not found for blk_{block_id}")
+        return replica
+
+    def find(self, block_id: int) -> Replica | None:
+        with self._lock:
+            return self._get(block_id)
+
+    def open_for_read(self, block: Block) -> ReplicaReader:
+        """Open what a reader may see.  An older generation than it knows is refused."""
+        with self._lock:
+            replica = self._get(block.id)
+            if replica is None:
+                raise ReplicaNotFoundException(f"Replica not found for {block}")
+            if replica.generation_stamp < block.generation_stamp:
+                raise IOException(
+                    f"Replica gen stamp < block genstamp, block={block}, replica={replica}"
+                )
+            if replica.visible_bytes < 0:
+                raise IOException(f"Replica is not readable, block={block}, replica={replica}")
+            with self.volumes.watch(replica.volume):
+                try:
+                    return ReplicaReader(replica)
+                except FileNotFoundError as error:
+                    # Somebody removed the files: then it is not our replica any more.
+                    if self.volumes.check(replica.volume):
+                        self._forget(replica)
+                    raise ReplicaNotFoundException(f"Replica not found for {block}") from error
+
+    def report(self, volume: Volume) -> list[tuple[int, int, int, ReplicaState]]:
+        """Id, length, stamp and state of all replicas that a NameNode should know of."""
+        with self._lock:
+            rows = [(*row, ReplicaState.FINALIZED) for row in self._finalized.describe(volume)]
+            for replica in self._open.values():
+                state = replica.state
+                if state is ReplicaState.RUR:
+                    state = replica.original_state
+                if replica.volume is volume and state is not ReplicaState.TEMPORARY:
+                    length = replica.received_bytes
+                    rows.append((replica.block_id, length, replica.generation_stamp, state))
+        return rows
+
+    def finalized_after(self, block_id: int, volume: Volume) -> list[int]:
+        """The ids of finalized replicas beyond this one, in order, for a scanner."""
+        with self._lock:
+            return self._finalized.ids_after(block_id, volume)
+
+    # Creating.
+
+    def create_rbw(
+        self, block: Block, checksum: Checksum, storage_type: StorageType, storage_id: str
+    ) -> Replica:
+        """A replica for a client to write."""
+        return self._create(block, checksum, storage_type, storage_id, ReplicaState.RBW)
+
+    def create_temporary(
+        self,
+        block: Block,
+        checksum: Checksum,
+        storage_type: StorageType,
+        storage_id: str,
+        *,
+        is_transfer: bool,
+    ) -> Replica:
+        """A replica to be copied here; it takes the place of one that is older.
+
+        A transfer is part of a client's pipeline and may also replace what is finalized.
+        """
+
+        def discard_older(old: Replica | None) -> None:
+            if old is None:
+                return
+            written = old.state in (ReplicaState.TEMPORARY, ReplicaState.RBW)
+            if old.generation_stamp >= block.generation_stamp or not (is_transfer or written):
+                raise _already_exists(block, old)
+            self._delete(old)
+
+        self._alone(block.id, discard_older)
+        return self._create(block, checksum, storage_type, storage_id, ReplicaState.TEMPORARY)
+
+    def _create(
+        self,
+        block: Block,
+        checksum: Checksum,
+        storage_type: StorageType,
+        storage_id: str,
+        state: ReplicaState,
+    ) -> Replica:
+        needed = block.length_bytes or ESTIMATED_BLOCK_BYTES
+        volume = self.volumes.choose(storage_type, storage_id, needed)
+        with self._lock, self.volumes.watch(volume):
+            old = self._get(block.id)
+            if old is not None:
+                raise _already_exists(block, old)
+            replica = Replica(block.id, block.generation_stamp, state, volume, 0, 0)
+            _remove_leftovers(replica)
+            replica.file = ReplicaFile.create(
+                volume, replica.data_path, replica.meta_path, checksum
+            )
+            replica.promised_bytes = needed
+            volume.promise(needed)
+            self._open[block.id] = replica
+            return replica
+
+    # Appending, and going on after a pipeline has failed.
+
+    def append(self, block: Block, new_stamp: int, expected_bytes: int) -> Replica:
+        """Open a finalized replica again, under a new stamp."""
+        with self._lock:
+            replica = self._checked(block.id)
+            if new_stamp < block.generation_stamp:
+                raise IOException(
+                    f"The new generation stamp {new_stamp} should be greater than the replica"
+                    f" {block}'s generation stamp"
+                )
+            if replica.generation_stamp != block.generation_stamp:
+                raise ReplicaNotFoundException(
+                    "Cannot append to a replica with unexpected generation stamp"
+                    f" {replica.generation_stamp}"
+                )
+            if replica.state is not ReplicaState.FINALIZED:
+                raise ReplicaNotFoundException(f"Cannot append to an unfinalized replica {block}")
+            _check_length(replica, expected_bytes)
+            return self._append(replica, new_stamp)
+
+    def recover_append(self, block: Block, new_stamp: int, expected_bytes: int) -> Replica:
+        """Set up an append that has failed before it could stream."""
+
+        def recover(replica: Replica | None) -> Replica:
+            replica = self._check_recoverable(replica, block, new_stamp, expected_bytes)
+            if replica.state is ReplicaState.FINALIZED:
+                return self._append(replica, new_stamp)
+            self._bump(replica, new_stamp)
+            return self._reopen(replica)
+
+        return self._alone(block.id, recover)
+
+    def recover_close(self, block: Block, new_stamp: int, expected_bytes: int) -> Replica:
+        """Finalize what is complete, though its close has failed."""
+
+        def recover(replica: Replica | None) -> Replica:
+            replica = self._check_recoverable(replica, block, new_stamp, expected_bytes)
+            self._bump(replica, new_stamp)
+            if replica.state is ReplicaState.RBW:
+                self._finalize(replica)
+            return replica
+
+        return self._alone(block.id, recover)
+
+    def recover_rbw(self, block: Block, new_stamp: int, min_bytes: int, max_bytes: int) -> Replica:
+        """Go on with a replica whose pipeline has failed; what was not acknowledged goes."""
+
+        def recover(replica: Replica | None) -> Replica:
+            if replica is None:
+                raise ReplicaNotFoundException(f"Replica not found for {block}")
+            if replica.state is not ReplicaState.RBW:
+                raise ReplicaNotFoundException(f"Cannot recover a non-RBW replica {replica}")
+            _check_stamp(replica, block, new_stamp)
+            if replica.acked_bytes < min_bytes or replica.received_bytes > max_bytes:
+                raise ReplicaNotFoundException(
+                    f"Unmatched length replica {replica}: BytesAcked = {replica.acked_bytes}"
+                    f" BytesRcvd = {replica.received_bytes} are not in the range of"
+                    f" [{min_bytes}, {max_bytes}]."
+                )
+            if replica.on_disk_bytes < replica.acked_bytes:
+                raise ReplicaNotFoundException(
+                    f"Found fewer bytesOnDisk than bytesAcked for replica {replica}"
+                )
+            self._reopen(replica)
+            with self.volumes.watch(replica.volume):
+                assert replica.file is not None
+                replica.file.truncate(replica.acked_bytes)
+            replica.received_bytes = replica.acked_bytes
+            self._bump(replica, new_stamp)
+            return replica
+
+        return self._alone(block.id, recover)
+
+    def convert_temporary_to_rbw(self, block: Block, visible_bytes: int) -> Replica:
+        """A copy of a replica being written becomes one itself."""
+        with self._lock:
+            replica = self._checked(block.id)
+            if replica.state is not ReplicaState.TEMPORARY:
+                raise ReplicaAlreadyExistsException(f"{replica} is not temporary")
+            if replica.generation_stamp != block.generation_stamp:
+                raise ReplicaAlreadyExistsException(
+                    f"{replica} is not of generation {block.generation_stamp}"
+                )
+            if replica.received_bytes < visible_bytes:
+                raise IOException(f"{replica} is shorter than {visible_bytes}")
+            self._move(replica, replica.volume.rbw, replica.generation_stamp)
+            replica.state = ReplicaState.RBW
+            replica.acked_bytes = visible_bytes
+            return replica
+
+    # The end of writing.
+
+    def finalize(self, replica: Replica, *, sync: bool = False) -> None:
+        """The replica is complete.  `sync`: it must survive a power failure from now on."""
+        with self._lock:
+            if self._open.get(replica.block_id) is not replica:
+                raise ReplicaNotFoundException(f"{replica} was replaced while it was written")
+            source = replica.directory
+            self._finalize(replica)
+        if sync:
+            with self.volumes.watch(replica.volume):
+                sync_directory(replica.directory)
+                sync_directory(source)
+
+    def abandon(self, replica: Replica) -> None:
+        """The writer is gone.  A copy goes with it, what a client wrote stays."""
+        with self._lock:
+            self._close(replica)
+            replica.writer = None
+            if (
+                self._open.get(replica.block_id) is replica
+                and replica.state is ReplicaState.TEMPORARY
+            ):
+                self._delete(replica)
+
+    def release(self, replica: Replica, writer: Writer) -> None:
+        """This writer is done with it, if it still is the writer."""
+        with self._lock:
+            if replica.writer is writer:
+                replica.writer = None
+
+    # Recovery of a block, led by a DataNode.
+
+    def init_recovery(self, block: Block, recovery_id: int) -> Replica | None:
+        """Stop whoever writes, and say what there is; None if there is nothing."""
+
+        def init(replica: Replica | None) -> Replica | None:
+            if replica is None:
+                return None
+            if replica.on_disk_bytes < replica.visible_bytes:
+                raise IOException(f"less is on disk than is visible of {replica}")
+            if replica.generation_stamp < block.generation_stamp:
+                raise IOException(
+                    "replica.getGenerationStamp() < block.getGenerationStamp(),"
+                    f" block={block}, replica={replica}"
+                )
+            if replica.generation_stamp >= recovery_id:
+                raise IOException(
+                    f"replica.getGenerationStamp() >= recoveryId = {recovery_id},"
+                    f" block={block}, replica={replica}"
+                )
+            if replica.state is ReplicaState.RUR:
+                if replica.recovery_id >= recovery_id:
+                    raise RecoveryInProgressException(
+                        f"rur.getRecoveryID() >= recoveryId = {recovery_id},"
+                        f" block={block}, rur={replica}"
+                    )
+            else:
+                self._close(replica)
+                replica.original_state = replica.state
+                replica.state = ReplicaState.RUR
+                replica.received_bytes = replica.on_disk_bytes
+                self._release_promise(replica)
+                self._finalized.pop(block.id)
+                self._open[block.id] = replica
+            replica.recovery_id = recovery_id
+            return replica
+
+        return self._alone(block.id, init)
+
+    def update_recovered(
+        self, block: Block, recovery_id: int, new_block_id: int, new_bytes: int
+    ) -> Replica:
+        """Cut a replica under recovery to the length agreed on, and finalize it.
+
+        With another block id, the result is a copy (truncate of a file that a snapshot
+        shares) and the replica stays as it was.
+        """
+        with self._lock:
+            replica = self._checked(block.id)
+            if replica.state is not ReplicaState.RUR:
+                raise IOException(f"replica.getState() != RUR, replica={replica}")
+            if replica.on_disk_bytes != block.length_bytes:
+                raise IOException(
+                    "replica.getBytesOnDisk() != block.getNumBytes(),"
+                    f" block={block}, replica={replica}"
+                )
+            if replica.recovery_id != recovery_id:
+                raise IOException(
+                    f"rur.getRecoveryID() != recoveryId = {recovery_id}, rur={replica}"
+                )
+            if replica.received_bytes < new_bytes:
+                raise IOException(f"rur.getNumBytes() < newlength = {new_bytes}, rur={replica}")
+            with self.volumes.watch(replica.volume):
+                if new_block_id in (0, block.id):
+                    self._bump(replica, recovery_id)
+                    self._reopen(replica)
+                    assert replica.file is not None
+                    replica.file.truncate(new_bytes)
+                    replica.received_bytes = replica.acked_bytes = new_bytes
+                else:
+                    self._copy(replica, Block(new_block_id, recovery_id, new_bytes))
+                self._finalize(replica)
+            return replica
+
+    # Deleting and losing.
+
+    def delete(self, block: Block) -> Replica:
+        """Remove a replica as a NameNode has asked; a younger one is not meant."""
+
+        def delete(replica: Replica | None) -> Replica:
+            if replica is None:
+                raise ReplicaNotFoundException(f"Failed to delete replica {block}: not found")
+            if replica.generation_stamp > block.generation_stamp:
+                raise ReplicaNotFoundException(
+                    f"Failed to delete replica {block}: GenerationStamp not matched,"
+                    f" existing replica is {replica}"
+                )
+            self._delete(replica)
+            return replica
+
+        return self._alone(block.id, delete)
+
+    def drop_volume(self, volume: Volume) -> list[Block]:
+        """Forget what was on a failed volume; whoever writes there will find out."""
+        with self._lock:
+            lost = [*self._finalized.of(volume)]
+            lost += [replica for replica in self._open.values() if replica.volume is volume]
+            for replica in lost:
+                self._finalized.pop(replica.block_id)
+                self._open.pop(replica.block_id, None)
+            return [replica.block for replica in lost]
+
+    # Steps of the above; the lock is held.
+
+    def _get(self, block_id: int) -> Replica | None:
+        return self._open.get(block_id) or self._finalized.get(block_id)
+
+    def _checked(self, block_id: int) -> Replica:
+        replica = self._get(block_id)
+        if replica is None:
+            raise ReplicaNotFoundException(f"Replica not found for blk_{block_id}")
+        return replica
+
+    def _alone(self, block_id: int, action: Callable[[Replica | None], _T]) -> _T:
+        """Act on a replica that nobody writes."""
+        deadline = time.monotonic() + WRITER_STOP_LIMIT_S
+        while True:
+            with self._lock:
+                replica = self._get(block_id)
+                writer = None if replica is None else replica.writer
+                if writer is None:
+                    return action(replica)
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not writer.stop(left_s):
+                raise IOException(f"Unable to stop existing writer for blk_{block_id}")
+            self.release(replica, writer) if replica is not None else None
+
+    def _check_recoverable(
+        self, replica: Replica | None, block: Block, new_stamp: int, expected_bytes: int
+    ) -> Replica:
+        if replica is None:
+            raise ReplicaNotFoundException(f"Replica not found for {block}")
+        if replica.state not in (ReplicaState.FINALIZED, ReplicaState.RBW):
+            raise ReplicaNotFoundException(
+                "Cannot recover append/close to a replica that's not FINALIZED and not RBW"
+                f" {replica}"
+            )
+        _check_stamp(replica, block, new_stamp)
+        if not replica.received_bytes == replica.on_disk_bytes == replica.acked_bytes:
+            raise ReplicaAlreadyExistsException(f"bytes of {replica} are not the same")
+        _check_length(replica, expected_bytes)
+        return replica
+
+    def _append(self, replica: Replica, new_stamp: int) -> Replica:
+        with self.volumes.watch(replica.volume):
+            self._move(replica, replica.volume.rbw, new_stamp)
+            replica.used_bytes = _size_with_sums(replica.received_bytes)
+            replica.state = ReplicaState.RBW
+            self._finalized.pop(replica.block_id)
+            self._open[replica.block_id] = replica
+            return self._reopen(replica)
+
+    def _reopen(self, replica: Replica) -> Replica:
+        if replica.file is None:
+            with self.volumes.watch(replica.volume):
+                replica.file = ReplicaFile.reopen(
+                    replica.volume, replica.data_path, replica.meta_path
+                )
+        return replica
+
+    def _close(self, replica: Replica) -> None:
+        if replica.file is not None:
+            replica.on_disk_bytes_closed = replica.file.written[0]
+            replica.file.close()
+            replica.file = None
+
+    def _bump(self, replica: Replica, new_stamp: int) -> None:
+        """Rename the meta file: that is where a replica's stamp is kept."""
+        if new_stamp == replica.generation_stamp:
+            return
+        with self.volumes.watch(replica.volume):
+            new_path = replica.directory / meta_name(replica.block_id, new_stamp)
+            replica.volume.disk.rename(replica.meta_path, new_path)
+        replica.generation_stamp = new_stamp
+        if replica.state is ReplicaState.FINALIZED:
+            self._put_finalized(replica)
+
+    def _move(self, replica: Replica, directory: Path, stamp: int) -> None:
+        """Move both files, the meta file first; see `replica_files.reunite`."""
+        disk = replica.volume.disk
+        data_path = replica.data_path
+        disk.rename(replica.meta_path, directory / meta_name(replica.block_id, stamp))
+        disk.rename(data_path, directory / block_name(replica.block_id))
+        replica.generation_stamp = stamp
+
+    def _finalize(self, replica: Replica) -> None:
+        with self.volumes.watch(replica.volume):
+            self._close(replica)
+            if replica.on_disk_bytes != replica.received_bytes:
+                raise IOException(f"not all bytes of {replica} are on disk")
+            directory = replica.volume.finalized_directory(replica.block_id)
+            if replica.directory != directory:
+                directory.mkdir(parents=True, exist_ok=True)
+                self._move(replica, directory, replica.generation_stamp)
+        replica.state = ReplicaState.FINALIZED
+        replica.acked_bytes = replica.received_bytes
+        self._release_promise(replica)
+        self._open.pop(replica.block_id, None)
+        self._put_finalized(replica)
+        used = _size_with_sums(replica.received_bytes)
+        replica.volume.add_used(used - replica.used_bytes)
+        replica.used_bytes = used
+
+    def _put_finalized(self, replica: Replica) -> None:
+        self._finalized.put(
+            replica.block_id, replica.generation_stamp, replica.received_bytes, replica.volume
+        )
+
+    def _copy(self, source: Replica, block: Block) -> None:
+        """A finalized copy of the beginning of a replica, under another block id."""
+        with ReplicaReader(source) as reader:
+            copy = self._create(
+                block,
+                reader.checksum,
+                source.volume.storage_type,
+                source.volume.storage_id,
+                ReplicaState.RBW,
+            )
+            assert copy.file is not None
+            offset = 0
+            while offset < block.length_bytes:
+                data = os.pread(reader.data_fd, min(1 << 20, block.length_bytes - offset), offset)
+                if not data:
+                    raise IOException(f"{source} ends at {offset}")
+                copy.file.write(offset, memoryview(data), None)
+                offset += len(data)
+            copy.received_bytes = offset
+            self._finalize(copy)
+
+    def _delete(self, replica: Replica) -> None:
+        self._close(replica)
+        self._forget(replica)
+        with self.volumes.watch(replica.volume):
+            for path in (replica.data_path, replica.meta_path):
+                with suppress(FileNotFoundError):
+                    replica.volume.disk.unlink(path)
+
+    def _forget(self, replica: Replica) -> None:
+        self._finalized.pop(replica.block_id)
+        self._open.pop(replica.block_id, None)
+        self._release_promise(replica)
+        used = replica.used_bytes
+        if replica.state is ReplicaState.FINALIZED:
+            used = _size_with_sums(replica.received_bytes)
+        replica.volume.add_used(-used)
+
+    def _release_promise(self, replica: Replica) -> None:
+        replica.volume.promise(-replica.promised_bytes)
+        replica.promised_bytes = 0
+
+
+def _size_with_sums(length: int) -> int:
+    """What a replica takes, taking the usual checksums for granted."""
+    return length + META_HEADER_BYTES + Checksum().sums_bytes(length)
+
+
+def _already_exists(block: Block, old: Replica) -> ReplicaAlreadyExistsException:
+    return ReplicaAlreadyExistsException(
+        f"Block {block} already exists in state {old.state.name} and thus cannot be created."
+    )
+
+
+def _check_length(replica: Replica, expected_bytes: int) -> None:
+    if replica.received_bytes != expected_bytes:
+        raise IOException(
+            f"Corrupted replica {replica} with a length of {replica.received_bytes} expected"
+            f" length is {expected_bytes}"
+        )
+
+
+def _check_stamp(replica: Replica, block: Block, new_stamp: int) -> None:
+    if not block.generation_stamp <= replica.generation_stamp <= new_stamp:
+        raise ReplicaNotFoundException(
+            "Cannot append to a replica with unexpected generation stamp"
+            f" {replica.generation_stamp}. Expected GS range is [{block.generation_stamp},"
+            f" {new_stamp}]."
+        )
+
+
+def _remove_leftovers(replica: Replica) -> None:
+    """Files of a replica nobody knows of, such as one without a meta file."""
+    for path in (replica.data_path, replica.meta_path):
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise DiskErrorException(f"{path}: {os.strerror(error.errno or errno.EIO)}") from error
+        log.warning("removed %s, which belonged to no replica", path)

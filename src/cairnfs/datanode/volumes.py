@@ -1,0 +1,470 @@
+"""Disks: where replicas are kept, how much room there is, which of them have failed.
+
+A volume is a directory of one storage type, in the layout of Hadoop's DataNode:
+
+    in_use.lock
+    current/VERSION                     whose it is: cluster, DataNode, storage
+    current/BP-.../current/VERSION      which namespace
+    current/BP-.../current/finalized/subdirN/subdirM/blk_ID, blk_ID_STAMP.meta
+    current/BP-.../current/rbw          being written
+    current/BP-.../tmp                  being copied here
+
+Invariant: a directory is used by one process, for one cluster, by the DataNode whose
+identity is written there.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+import fcntl
+import logging
+import os
+import re
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cairnfs.datanode.errors import (
+    DiskErrorException,
+    DiskOutOfSpaceException,
+    InconsistentFSStateException,
+)
+
+log = logging.getLogger(__name__)
+
+LAYOUT_VERSION = -57  # blocks in 32 by 32 directories; negative, as all of Hadoop's
+PROBE_NAME = "probe.tmp"
+
+_LOCATION = re.compile(r"^(?:\[(\w+)\])?(.+)$")
+# What a full or busy system says; the disk itself may be in order.
+_NOT_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOENT, errno.EEXIST}
+
+
+class StorageType(enum.IntEnum):
+    """What a replica is kept on; the numbers are Hadoop's StorageTypeProto."""
+
+    DISK = 1
+    SSD = 2
+    ARCHIVE = 3
+    RAM_DISK = 4
+    PROVIDED = 5
+    NVDIMM = 6
+
+
+@dataclass(frozen=True, slots=True)
+class StorageLocation:
+    """A directory and what kind of storage it is on."""
+
+    path: Path
+    storage_type: StorageType = StorageType.DISK
+
+    @classmethod
+    def parse(cls, text: str) -> StorageLocation:
+        """Read Hadoop's notation: `[SSD]/path`, `/path`, either with `file://`."""
+        match = _LOCATION.match(text.strip())
+        if match is None:
+            raise ValueError("a storage location is empty")
+        name, path = match.groups()
+        try:
+            storage_type = StorageType[(name or "DISK").upper()]
+        except KeyError:
+            known = ", ".join(each.name for each in StorageType)
+            raise ValueError(f"{text!r}: no storage type {name!r}; there are {known}") from None
+        return cls(Path(os.path.abspath(path.removeprefix("file://"))), storage_type)
+
+    @classmethod
+    def parse_list(cls, text: str) -> tuple[StorageLocation, ...]:
+        """Read locations separated by commas."""
+        return tuple(cls.parse(part) for part in text.split(",") if part.strip())
+
+    def __str__(self) -> str:
+        return f"[{self.storage_type.name}]{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """What a DataNode's data belongs to, as a NameNode states it."""
+
+    namespace_id: int
+    cluster_id: str
+    block_pool_id: str
+    creation_ms: int
+
+
+class Disk:
+    """The calls that write to a volume, in one place so that a test can let them fail."""
+
+    def open_for_write(self, path: Path, *, create: bool) -> int:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if create else 0)
+        return os.open(path, flags, 0o644)
+
+    def pwritev(self, fd: int, buffers: Sequence[bytes | memoryview], offset: int) -> int:
+        return os.pwritev(fd, buffers, offset)
+
+    def truncate(self, fd: int, length: int) -> None:
+        os.ftruncate(fd, length)
+
+    def fsync(self, fd: int) -> None:
+        os.fsync(fd)
+
+    def rename(self, source: Path, destination: Path) -> None:
+        os.rename(source, destination)
+
+    def unlink(self, path: Path) -> None:
+        os.unlink(path)
+
+    def free_bytes(self, path: Path) -> int:
+        return shutil.disk_usage(path).free
+
+    def probe(self, directory: Path) -> None:
+        """Write and remove a small file; OSError if the disk is not what it was."""
+        probe = directory / PROBE_NAME
+        probe.write_bytes(b"probe")
+        if probe.read_bytes() != b"probe":
+            raise OSError(errno.EIO, "reads something else than was written", str(probe))
+        probe.unlink()
+
+
+class Volume:
+    """One directory, locked for this process from `__init__` until `close`."""
+
+    def __init__(
+        self, location: StorageLocation, *, reserved_bytes: int = 0, disk: Disk | None = None
+    ) -> None:
+        self.location = location
+        self.storage_type = location.storage_type
+        self.disk = disk or Disk()
+        self.storage_id = ""
+        self.failed_ms: int | None = None
+        self.capacity_bytes = 0
+        self.pool: Path = location.path / "current"
+        self._reserved_bytes = reserved_bytes
+        self._used_bytes = 0
+        self._promised_bytes = 0  # to replicas being written
+        self._lock = threading.Lock()
+        self._lock_fd = _lock_directory(location)
+
+    def __str__(self) -> str:
+        return str(self.location)
+
+    # Whose it is.
+
+    def read_identity(self) -> dict[str, str]:
+        """What VERSION says; empty where there is none yet."""
+        return _read_version(self.location.path / "current" / "VERSION")
+
+    def attach(self, namespace: Namespace, datanode_uuid: str) -> None:
+        """Make the directory this DataNode's, or see that it is."""
+        known = self.read_identity()
+        self._check_identity(known, namespace, datanode_uuid)
+        self.storage_id = known.get("storageID") or f"DS-{uuid.uuid4()}"
+        current = self.location.path / "current"
+        pool = current / namespace.block_pool_id
+        for directory in (pool / "current" / "finalized", pool / "current" / "rbw", pool / "tmp"):
+            directory.mkdir(parents=True, exist_ok=True)
+        _write_version(
+            current / "VERSION",
+            {
+                "storageID": self.storage_id,
+                "clusterID": namespace.cluster_id,
+                "cTime": "0",
+                "datanodeUuid": datanode_uuid,
+                "storageType": "DATA_NODE",
+                "layoutVersion": str(LAYOUT_VERSION),
+            },
+        )
+        _write_version(
+            pool / "current" / "VERSION",
+            {
+                "namespaceID": str(namespace.namespace_id),
+                "cTime": str(namespace.creation_ms),
+                "blockpoolID": namespace.block_pool_id,
+                "layoutVersion": str(LAYOUT_VERSION),
+            },
+        )
+        self.pool = pool
+        self.capacity_bytes = max(
+            0, shutil.disk_usage(self.location.path).total - self._reserved_bytes
+        )
+
+    def _check_identity(
+        self, known: dict[str, str], namespace: Namespace, datanode_uuid: str
+    ) -> None:
+        cluster = known.get("clusterID", namespace.cluster_id)
+        if cluster != namespace.cluster_id:
+            raise InconsistentFSStateException(
+                f"Incompatible clusterIDs in {self.location.path}: namenode clusterID ="
+                f" {namespace.cluster_id}; datanode clusterID = {cluster}"
+            )
+        if known.get("datanodeUuid", datanode_uuid) != datanode_uuid:
+            raise InconsistentFSStateException(
+                f"Directory {self.location.path} belongs to DataNode {known['datanodeUuid']},"
+                f" not to {datanode_uuid}"
+            )
+        layout = int(known.get("layoutVersion", LAYOUT_VERSION))
+        if layout != LAYOUT_VERSION:
+            raise InconsistentFSStateException(
+                f"{self.location.path} has layout {layout}; only {LAYOUT_VERSION} is understood"
+            )
+        pool = self.location.path / "current" / namespace.block_pool_id / "current" / "VERSION"
+        namespace_id = _read_version(pool).get("namespaceID", str(namespace.namespace_id))
+        if namespace_id != str(namespace.namespace_id):
+            raise InconsistentFSStateException(
+                f"Incompatible namespaceIDs in {pool.parent}: namenode namespaceID ="
+                f" {namespace.namespace_id}; datanode namespaceID = {namespace_id}"
+            )
+
+    # Where things are.
+
+    @property
+    def finalized(self) -> Path:
+        return self.pool / "current" / "finalized"
+
+    @property
+    def rbw(self) -> Path:
+        return self.pool / "current" / "rbw"
+
+    @property
+    def tmp(self) -> Path:
+        return self.pool / "tmp"
+
+    def finalized_directory(self, block_id: int) -> Path:
+        """Where Hadoop's layout puts this block."""
+        first, second = block_id >> 16 & 0x1F, block_id >> 8 & 0x1F
+        return self.finalized / f"subdir{first}" / f"subdir{second}"
+
+    # How much room there is.
+
+    @property
+    def used_bytes(self) -> int:
+        """Taken by replicas, with their sums."""
+        return self._used_bytes
+
+    def available_bytes(self) -> int:
+        """What new replicas may take, beside what was promised to those being written."""
+        free = self.disk.free_bytes(self.location.path) - self._reserved_bytes
+        return max(0, free - self._promised_bytes)
+
+    def add_used(self, difference_bytes: int) -> None:
+        with self._lock:
+            self._used_bytes += difference_bytes
+
+    def promise(self, difference_bytes: int) -> None:
+        """Keep room for a replica being written, or give it back."""
+        with self._lock:
+            self._promised_bytes += difference_bytes
+
+    # Failing.
+
+    @property
+    def failed(self) -> bool:
+        return self.failed_ms is not None
+
+    def check(self) -> None:
+        """OSError if this directory can no longer be read and written."""
+        for directory in (self.location.path, self.finalized, self.rbw, self.tmp):
+            if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+                raise OSError(errno.EIO, "not readable and writable", str(directory))
+        try:
+            self.disk.probe(self.tmp)
+        except OSError as error:
+            if error.errno not in _NOT_THE_DISK:
+                raise
+
+    def close(self) -> None:
+        """Let another process have it."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+
+class Volumes:
+    """All volumes of a DataNode; those that fail are left out from then on."""
+
+    def __init__(
+        self,
+        locations: Sequence[StorageLocation],
+        *,
+        reserved_bytes: int = 0,
+        failures_tolerated: int = 0,
+        disk: Disk | None = None,
+    ) -> None:
+        if not locations:
+            raise ValueError("a DataNode needs at least one data directory")
+        _check_distinct(locations)
+        if not 0 <= failures_tolerated < len(locations):
+            raise ValueError(
+                f"{failures_tolerated} failed volumes cannot be tolerated of {len(locations)}"
+            )
+        self._failures_tolerated = failures_tolerated
+        self._lock = threading.Lock()
+        self._turn = 0
+        self.failed: list[Volume] = []
+        self.good: list[Volume] = []
+        try:
+            for location in locations:
+                self.good.append(Volume(location, reserved_bytes=reserved_bytes, disk=disk))
+        except BaseException:
+            self.close()
+            raise
+
+    def attach(self, namespace: Namespace) -> str:
+        """Give every directory one identity; returns the DataNode's."""
+        uuids = {
+            known["datanodeUuid"]
+            for known in (volume.read_identity() for volume in self.good)
+            if "datanodeUuid" in known
+        }
+        if len(uuids) > 1:
+            raise InconsistentFSStateException(
+                f"The data directories belong to different DataNodes: {', '.join(sorted(uuids))}"
+            )
+        datanode_uuid = uuids.pop() if uuids else str(uuid.uuid4())
+        for volume in self.good:
+            volume.attach(namespace, datanode_uuid)
+        storages = [volume.storage_id for volume in self.good]
+        if len(set(storages)) < len(storages):
+            raise InconsistentFSStateException(
+                f"Two data directories hold the same storage: {', '.join(map(str, self.good))}"
+            )
+        return datanode_uuid
+
+    def choose(self, storage_type: StorageType, storage_id: str, needed_bytes: int) -> Volume:
+        """The volume asked for if it has room, else the next of its type that has.
+
+        Room for one more block must be left, as Hadoop's round-robin policy has it.
+        """
+        with self._lock:
+            fitting = [volume for volume in self.good if volume.storage_type == storage_type]
+            if not fitting:
+                raise DiskOutOfSpaceException("No more available volumes")
+            self._turn += 1
+            start = self._turn % len(fitting)
+        candidates = fitting[start:] + fitting[:start]
+        candidates.sort(key=lambda volume: volume.storage_id != storage_id)  # stable
+        most = 0
+        for volume in candidates:
+            with self.watch(volume):
+                available = volume.available_bytes()
+                if available > needed_bytes:
+                    return volume
+                most = max(most, available)
+        raise DiskOutOfSpaceException(
+            f"Out of space: The volume with the most available space (={most} B) is less than"
+            f" the block size (={needed_bytes} B)."
+        )
+
+    @contextmanager
+    def watch(self, volume: Volume) -> Iterator[None]:
+        """An I/O error in here is passed on, and the volume looked at."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno is not None and error.errno not in _NOT_THE_DISK:
+                self.check(volume)
+            raise
+
+    def check(self, volume: Volume) -> bool:
+        """Whether the volume is in order; if not, it is left out from now on."""
+        if volume.failed:
+            return False
+        try:
+            volume.check()
+        except OSError as error:
+            with self._lock:
+                if not volume.failed:
+                    log.error("volume %s has failed: %s", volume, error)
+                    volume.failed_ms = time.time_ns() // 1_000_000
+                    self.good = [each for each in self.good if each is not volume]
+                    self.failed.append(volume)
+            return False
+        return True
+
+    @property
+    def too_many_failed(self) -> bool:
+        """Whether the DataNode should give up."""
+        return len(self.failed) > self._failures_tolerated
+
+    def close(self) -> None:
+        for volume in (*self.good, *self.failed):
+            volume.close()
+
+
+def _check_distinct(locations: Sequence[StorageLocation]) -> None:
+    seen: dict[str, StorageLocation] = {}
+    for location in locations:
+        real = os.path.realpath(location.path)
+        if real in seen:
+            raise ValueError(f"{location} and {seen[real]} are the same directory")
+        seen[real] = location
+
+
+def _lock_directory(location: StorageLocation) -> int:
+    """Hold `in_use.lock`; the file descriptor is the lock.
+
+    Both kinds of lock: Java takes the POSIX one, which does not exclude a second
+    DataNode of the same process.
+    """
+    try:
+        location.path.mkdir(parents=True, exist_ok=True)
+        fd = os.open(location.path / "in_use.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise DiskErrorException(f"{location.path} cannot be used: {error.strerror}") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        owner = ""
+        with suppress(OSError):
+            owner = os.pread(fd, 100, 0).decode(errors="replace").strip()
+        os.close(fd)
+        raise InconsistentFSStateException(
+            f"{location.path} is in use by another DataNode{f' ({owner})' if owner else ''}"
+        ) from None
+    os.truncate(fd, 0)
+    os.pwrite(fd, f"{os.getpid()}@{os.uname().nodename}".encode(), 0)
+    return fd
+
+
+def _read_version(path: Path) -> dict[str, str]:
+    """A file of Java properties, as far as VERSION files use them."""
+    try:
+        text = path.read_text(encoding="latin-1")
+    except FileNotFoundError:
+        return {}
+    properties: dict[str, str] = {}
+    for line in text.splitlines():
+        key, separator, value = line.partition("=")
+        if separator and not line.startswith("#"):
+            properties[key.strip()] = value.strip().replace("\\:", ":")
+    return properties
+
+
+def _write_version(path: Path, properties: dict[str, str]) -> None:
+    """Replace the file, whole or not at all; leave it if it says so already."""
+    if _read_version(path) == properties:
+        return
+    lines = [f"#{time.strftime('%a %b %d %H:%M:%S UTC %Y', time.gmtime())}"]
+    lines += [f"{key}={value}" for key, value in properties.items()]
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("w", encoding="latin-1") as file:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames in a directory survive a power failure."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
