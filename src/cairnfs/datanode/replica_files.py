@@ -81,8 +81,11 @@ class ReplicaFile:
         return file
 
     @classmethod
-    def reopen(cls, volume: Volume, data: Path, meta: Path) -> ReplicaFile:
-        """Go on where the files end; the last chunk must be right if it is to grow."""
+    def reopen(cls, volume: Volume, data: Path, meta: Path, length: int) -> ReplicaFile:
+        """Go on at a length; beyond it may be what a writer who failed did not finish.
+
+        The last chunk must be right if it is to grow.
+        """
         data_fd = volume.disk.open_for_write(data, create=False)
         try:
             meta_fd = volume.disk.open_for_write(meta, create=False)
@@ -92,7 +95,7 @@ class ReplicaFile:
         try:
             checksum = read_checksum(meta_fd, meta)
             file = cls(volume, data_fd, meta_fd, checksum)
-            file._take_up(os.fstat(data_fd).st_size)
+            file._take_up(length)
         except BaseException:
             os.close(data_fd)
             os.close(meta_fd)
@@ -159,6 +162,9 @@ class ReplicaFile:
         self._data_fd = self._meta_fd = -1
 
     def _take_up(self, length: int) -> None:
+        if os.fstat(self._data_fd).st_size < length:
+            raise IOException(f"the block file is shorter than {length} bytes")
+        self._volume.disk.truncate(self._data_fd, length)
         size = self.checksum.bytes_per_checksum
         partial = length % size
         boundary = length - partial

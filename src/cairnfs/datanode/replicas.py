@@ -15,22 +15,29 @@ anybody else changes it.
 
 from __future__ import annotations
 
-import enum
 import errno
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TypeVar
 
 from cairnfs.datanode.errors import (
     DiskErrorException,
     ReplicaAlreadyExistsException,
     ReplicaNotFoundException,
+)
+from cairnfs.datanode.finalized_map import FinalizedMap
+from cairnfs.datanode.replica import (
+    Block,
+    Replica,
+    ReplicaReader,
+    ReplicaState,
+    Writer,
+    size_with_sums,
 )
 from cairnfs.datanode.replica_files import (
     ReplicaFile,
@@ -38,223 +45,18 @@ from cairnfs.datanode.replica_files import (
     find_finalized,
     find_unfinished,
     meta_name,
-    read_checksum,
     reunite,
-    sums_offset,
 )
 from cairnfs.datanode.volumes import StorageType, Volume, Volumes, sync_directory
 from cairnfs.errors import IOException, RecoveryInProgressException
-from cairnfs.wire.checksum import META_HEADER_BYTES, SUM_BYTES, Checksum
+from cairnfs.wire.checksum import Checksum
 
 log = logging.getLogger(__name__)
 
 WRITER_STOP_LIMIT_S = 60.0
 ESTIMATED_BLOCK_BYTES = 128 << 20  # room to look for when nobody says how much
-_VOLUMES_MAX = 256
-_LENGTH_BITS = 48
 
 _T = TypeVar("_T")
-
-
-class ReplicaState(enum.IntEnum):
-    """Hadoop's numbers; the lower, the better for recovery."""
-
-    FINALIZED = 0
-    RBW = 1  # replica being written
-    RWR = 2  # waiting to be recovered: its writer went with a restart
-    RUR = 3  # under recovery
-    TEMPORARY = 4  # being copied here
-
-
-class Block(NamedTuple):
-    """Which block, in which generation, how long as somebody says."""
-
-    id: int
-    generation_stamp: int
-    length_bytes: int = 0
-
-    def __str__(self) -> str:
-        return f"blk_{self.id}_{self.generation_stamp}"
-
-
-class Writer(Protocol):
-    """Whoever writes a replica just now."""
-
-    def stop(self, limit_s: float) -> bool:
-        """Make it let go of the replica; False if it did not in time."""
-
-
-@dataclass(eq=False, slots=True)
-class Replica:
-    """A replica; of a finalized one, a copy of what is known."""
-
-    block_id: int
-    generation_stamp: int
-    state: ReplicaState
-    volume: Volume
-    received_bytes: int
-    acked_bytes: int
-    file: ReplicaFile | None = None
-    on_disk_bytes_closed: int = 0  # on disk, while no file is open
-    writer: Writer | None = None
-    recovery_id: int = 0
-    original_state: ReplicaState = ReplicaState.FINALIZED  # of one under recovery
-    promised_bytes: int = 0
-    used_bytes: int = field(default=0)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.state.name}, blk_{self.block_id}_{self.generation_stamp}, received"
-            f" {self.received_bytes}, on disk {self.on_disk_bytes}, acknowledged"
-            f" {self.acked_bytes}, on {self.volume}"
-        )
-
-    @property
-    def on_disk_bytes(self) -> int:
-        return self.on_disk_bytes_closed if self.file is None else self.file.written[0]
-
-    @property
-    def visible_bytes(self) -> int:
-        """How much a reader may see; -1 of a replica nobody should read."""
-        if self.state is ReplicaState.RUR:
-            return self.received_bytes if self.original_state <= ReplicaState.RBW else -1
-        return self.acked_bytes if self.state <= ReplicaState.RBW else -1
-
-    @property
-    def directory(self) -> Path:
-        state = self.original_state if self.state is ReplicaState.RUR else self.state
-        if state is ReplicaState.FINALIZED:
-            return self.volume.finalized_directory(self.block_id)
-        return self.volume.tmp if state is ReplicaState.TEMPORARY else self.volume.rbw
-
-    @property
-    def data_path(self) -> Path:
-        return self.directory / block_name(self.block_id)
-
-    @property
-    def meta_path(self) -> Path:
-        return self.directory / meta_name(self.block_id, self.generation_stamp)
-
-    @property
-    def block(self) -> Block:
-        return Block(self.block_id, self.generation_stamp, self.received_bytes)
-
-
-class ReplicaReader:
-    """Both files, opened for reading, and how much of them may be read.
-
-    The checksum of the last chunk is kept: on disk it changes when the chunk grows.
-    """
-
-    def __init__(self, replica: Replica) -> None:
-        self.block = replica.block
-        self.volume = replica.volume
-        self.state = replica.state
-        self.data_fd = os.open(replica.data_path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            self.meta_fd = os.open(replica.meta_path, os.O_RDONLY | os.O_CLOEXEC)
-        except BaseException:
-            os.close(self.data_fd)
-            raise
-        try:
-            self.checksum = read_checksum(self.meta_fd, replica.meta_path)
-            if replica.file is not None:
-                self.length_bytes, self.last_sum = replica.file.written
-            else:
-                self.length_bytes = replica.on_disk_bytes
-                self.last_sum = self._read_last_sum()
-        except BaseException:
-            self.close()
-            raise
-
-    def read_sums(self, offset: int, length: int) -> bytes:
-        """The checksums of a range that begins and ends with a chunk, or at the end."""
-        if not self.checksum.sum_bytes or length <= 0:
-            return b""
-        wanted = self.checksum.sums_bytes(length)
-        sums = os.pread(self.meta_fd, wanted, sums_offset(self.checksum, offset))
-        if offset + length == self.length_bytes and self.last_sum:
-            sums = sums[: wanted - SUM_BYTES] + self.last_sum
-        if len(sums) < wanted:
-            raise IOException(f"The checksum file of {self.block} ends before its data")
-        return sums
-
-    def close(self) -> None:
-        os.close(self.data_fd)
-        os.close(self.meta_fd)
-
-    def _read_last_sum(self) -> bytes:
-        if not self.length_bytes or not self.checksum.sum_bytes:
-            return b""
-        size = self.checksum.bytes_per_checksum
-        last = (self.length_bytes - 1) // size * size
-        return os.pread(self.meta_fd, SUM_BYTES, sums_offset(self.checksum, last))
-
-    def __enter__(self) -> ReplicaReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class _FinalizedMap:
-    """Finalized replicas by block id: stamp, length and volume in one integer each."""
-
-    def __init__(self, volumes: Iterable[Volume]) -> None:
-        self._volumes = list(volumes)
-        self._numbers = {id(volume): number for number, volume in enumerate(self._volumes)}
-        self._packed: dict[int, int] = {}
-        assert len(self._volumes) <= _VOLUMES_MAX
-
-    def __len__(self) -> int:
-        return len(self._packed)
-
-    def put(self, block_id: int, generation_stamp: int, length: int, volume: Volume) -> None:
-        number = self._numbers[id(volume)]
-        self._packed[block_id] = (generation_stamp << _LENGTH_BITS | length) << 8 | number
-
-    def get(self, block_id: int) -> Replica | None:
-        packed = self._packed.get(block_id)
-        return None if packed is None else self._unpack(block_id, packed)
-
-    def pop(self, block_id: int) -> None:
-        self._packed.pop(block_id, None)
-
-    def of(self, volume: Volume) -> list[Replica]:
-        number = self._numbers[id(volume)]
-        return [
-            self._unpack(block_id, packed)
-            for block_id, packed in self._packed.items()
-            if packed & 0xFF == number
-        ]
-
-    def ids_after(self, block_id: int, volume: Volume) -> list[int]:
-        number = self._numbers[id(volume)]
-        return sorted(
-            each
-            for each, packed in self._packed.items()
-            if each > block_id and packed & 0xFF == number
-        )
-
-    def describe(self, volume: Volume) -> Iterator[tuple[int, int, int]]:
-        number = self._numbers[id(volume)]
-        for block_id, packed in self._packed.items():
-            if packed & 0xFF == number:
-                rest = packed >> 8
-                yield block_id, rest & (1 << _LENGTH_BITS) - 1, rest >> _LENGTH_BITS
-
-    def _unpack(self, block_id: int, packed: int) -> Replica:
-        rest = packed >> 8
-        length = rest & (1 << _LENGTH_BITS) - 1
-        return Replica(
-            block_id,
-            rest >> _LENGTH_BITS,
-            ReplicaState.FINALIZED,
-            self._volumes[packed & 0xFF],
-            received_bytes=length,
-            acked_bytes=length,
-            on_disk_bytes_closed=length,
-        )
 
 
 class Replicas:
@@ -263,7 +65,7 @@ class Replicas:
     def __init__(self, volumes: Volumes) -> None:
         self.volumes = volumes
         self._lock = threading.RLock()
-        self._finalized = _FinalizedMap(volumes.good)
+        self._finalized = FinalizedMap(volumes.good)
         self._open: dict[int, Replica] = {}
 
     def load(self) -> None:
@@ -286,7 +88,7 @@ class Replicas:
                 log.warning("%s: a better replica of blk_%d is known", volume, found.block_id)
                 continue
             self._finalized.put(*found, volume)
-            used += _size_with_sums(found.length_bytes)
+            used += size_with_sums(found.length_bytes)
         for found in find_unfinished(volume):
             known = self._get(found.block_id)
             if known is not None and known.generation_stamp >= found.generation_stamp:
@@ -301,9 +103,9 @@ class Replicas:
                 received_bytes=found.length_bytes,
                 acked_bytes=found.length_bytes,
                 on_disk_bytes_closed=found.length_bytes,
-                used_bytes=_size_with_sums(found.length_bytes),
+                used_bytes=size_with_sums(found.length_bytes),
             )
-            used += _size_with_sums(found.length_bytes)
+            used += size_with_sums(found.length_bytes)
         volume.add_used(used)
 
     # Looking.
@@ -353,9 +155,14 @@ class Replicas:
                 if state is ReplicaState.RUR:
                     state = replica.original_state
                 if replica.volume is volume and state is not ReplicaState.TEMPORARY:
-                    length = replica.received_bytes
+                    length = replica.on_disk_bytes
                     rows.append((replica.block_id, length, replica.generation_stamp, state))
         return rows
+
+    def count(self, volume: Volume) -> int:
+        """How many replicas are finalized there."""
+        with self._lock:
+            return self._finalized.count(volume)
 
     def finalized_after(self, block_id: int, volume: Volume) -> list[int]:
         """The ids of finalized replicas beyond this one, in order, for a scanner."""
@@ -365,10 +172,24 @@ class Replicas:
     # Creating.
 
     def create_rbw(
-        self, block: Block, checksum: Checksum, storage_type: StorageType, storage_id: str
+        self,
+        block: Block,
+        checksum: Checksum,
+        storage_type: StorageType,
+        storage_id: str,
+        writer: Writer | None,
+        *,
+        replace: bool = False,
     ) -> Replica:
-        """A replica for a client to write."""
-        return self._create(block, checksum, storage_type, storage_id, ReplicaState.RBW)
+        """A replica for a client to write; `replace` what an earlier try has left."""
+
+        def discard(old: Replica | None) -> None:
+            if old is not None:
+                self._delete(old)
+
+        if replace:
+            self._alone(block.id, discard)
+        return self._create(block, checksum, storage_type, storage_id, ReplicaState.RBW, writer)
 
     def create_temporary(
         self,
@@ -376,6 +197,7 @@ class Replicas:
         checksum: Checksum,
         storage_type: StorageType,
         storage_id: str,
+        writer: Writer | None,
         *,
         is_transfer: bool,
     ) -> Replica:
@@ -393,7 +215,9 @@ class Replicas:
             self._delete(old)
 
         self._alone(block.id, discard_older)
-        return self._create(block, checksum, storage_type, storage_id, ReplicaState.TEMPORARY)
+        return self._create(
+            block, checksum, storage_type, storage_id, ReplicaState.TEMPORARY, writer
+        )
 
     def _create(
         self,
@@ -402,6 +226,7 @@ class Replicas:
         storage_type: StorageType,
         storage_id: str,
         state: ReplicaState,
+        writer: Writer | None,
     ) -> Replica:
         needed = block.length_bytes or ESTIMATED_BLOCK_BYTES
         volume = self.volumes.choose(storage_type, storage_id, needed)
@@ -414,6 +239,7 @@ class Replicas:
             replica.file = ReplicaFile.create(
                 volume, replica.data_path, replica.meta_path, checksum
             )
+            replica.writer = writer
             replica.promised_bytes = needed
             volume.promise(needed)
             self._open[block.id] = replica
@@ -421,7 +247,9 @@ class Replicas:
 
     # Appending, and going on after a pipeline has failed.
 
-    def append(self, block: Block, new_stamp: int, expected_bytes: int) -> Replica:
+    def append(
+        self, block: Block, new_stamp: int, expected_bytes: int, writer: Writer | None
+    ) -> Replica:
         """Open a finalized replica again, under a new stamp."""
         with self._lock:
             replica = self._checked(block.id)
@@ -438,17 +266,19 @@ class Replicas:
             if replica.state is not ReplicaState.FINALIZED:
                 raise ReplicaNotFoundException(f"Cannot append to an unfinalized replica {block}")
             _check_length(replica, expected_bytes)
-            return self._append(replica, new_stamp)
+            return self._append(replica, new_stamp, writer)
 
-    def recover_append(self, block: Block, new_stamp: int, expected_bytes: int) -> Replica:
+    def recover_append(
+        self, block: Block, new_stamp: int, expected_bytes: int, writer: Writer | None
+    ) -> Replica:
         """Set up an append that has failed before it could stream."""
 
         def recover(replica: Replica | None) -> Replica:
             replica = self._check_recoverable(replica, block, new_stamp, expected_bytes)
             if replica.state is ReplicaState.FINALIZED:
-                return self._append(replica, new_stamp)
+                return self._append(replica, new_stamp, writer)
             self._bump(replica, new_stamp)
-            return self._reopen(replica)
+            return self._reopen(replica, writer)
 
         return self._alone(block.id, recover)
 
@@ -464,7 +294,14 @@ class Replicas:
 
         return self._alone(block.id, recover)
 
-    def recover_rbw(self, block: Block, new_stamp: int, min_bytes: int, max_bytes: int) -> Replica:
+    def recover_rbw(
+        self,
+        block: Block,
+        new_stamp: int,
+        min_bytes: int,
+        max_bytes: int,
+        writer: Writer | None,
+    ) -> Replica:
         """Go on with a replica whose pipeline has failed; what was not acknowledged goes."""
 
         def recover(replica: Replica | None) -> Replica:
@@ -483,12 +320,9 @@ class Replicas:
                 raise ReplicaNotFoundException(
                     f"Found fewer bytesOnDisk than bytesAcked for replica {replica}"
                 )
-            self._reopen(replica)
-            with self.volumes.watch(replica.volume):
-                assert replica.file is not None
-                replica.file.truncate(replica.acked_bytes)
-            replica.received_bytes = replica.acked_bytes
             self._bump(replica, new_stamp)
+            self._reopen(replica, writer)
+            self._truncate(replica, replica.acked_bytes)
             return replica
 
         return self._alone(block.id, recover)
@@ -524,22 +358,23 @@ class Replicas:
                 sync_directory(replica.directory)
                 sync_directory(source)
 
-    def abandon(self, replica: Replica) -> None:
-        """The writer is gone.  A copy goes with it, what a client wrote stays."""
+    def release(self, replica: Replica, writer: Writer) -> None:
+        """The writer is done.  A copy that is not complete goes, what a client wrote stays."""
         with self._lock:
-            self._close(replica)
+            if replica.writer is not writer:
+                return
             replica.writer = None
+            self._close(replica)
+            self._release_promise(replica)
             if (
                 self._open.get(replica.block_id) is replica
                 and replica.state is ReplicaState.TEMPORARY
             ):
                 self._delete(replica)
 
-    def release(self, replica: Replica, writer: Writer) -> None:
-        """This writer is done with it, if it still is the writer."""
-        with self._lock:
-            if replica.writer is writer:
-                replica.writer = None
+    def sync_directory(self, replica: Replica) -> None:
+        """Make the names of a replica's files survive a power failure."""
+        sync_directory(replica.directory)
 
     # Recovery of a block, led by a DataNode.
 
@@ -606,10 +441,8 @@ class Replicas:
             with self.volumes.watch(replica.volume):
                 if new_block_id in (0, block.id):
                     self._bump(replica, recovery_id)
-                    self._reopen(replica)
-                    assert replica.file is not None
-                    replica.file.truncate(new_bytes)
-                    replica.received_bytes = replica.acked_bytes = new_bytes
+                    self._reopen(replica, None)
+                    self._truncate(replica, new_bytes)
                 else:
                     self._copy(replica, Block(new_block_id, recovery_id, new_bytes))
                 self._finalize(replica)
@@ -666,7 +499,6 @@ class Replicas:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not writer.stop(left_s):
                 raise IOException(f"Unable to stop existing writer for blk_{block_id}")
-            self.release(replica, writer) if replica is not None else None
 
     def _check_recoverable(
         self, replica: Replica | None, block: Block, new_stamp: int, expected_bytes: int
@@ -684,22 +516,28 @@ class Replicas:
         _check_length(replica, expected_bytes)
         return replica
 
-    def _append(self, replica: Replica, new_stamp: int) -> Replica:
+    def _append(self, replica: Replica, new_stamp: int, writer: Writer | None) -> Replica:
         with self.volumes.watch(replica.volume):
             self._move(replica, replica.volume.rbw, new_stamp)
-            replica.used_bytes = _size_with_sums(replica.received_bytes)
             replica.state = ReplicaState.RBW
             self._finalized.pop(replica.block_id)
             self._open[replica.block_id] = replica
-            return self._reopen(replica)
+            return self._reopen(replica, writer)
 
-    def _reopen(self, replica: Replica) -> Replica:
-        if replica.file is None:
-            with self.volumes.watch(replica.volume):
-                replica.file = ReplicaFile.reopen(
-                    replica.volume, replica.data_path, replica.meta_path
-                )
+    def _reopen(self, replica: Replica, writer: Writer | None) -> Replica:
+        assert replica.file is None
+        with self.volumes.watch(replica.volume):
+            replica.file = ReplicaFile.reopen(
+                replica.volume, replica.data_path, replica.meta_path, replica.on_disk_bytes
+            )
+        replica.writer = writer
         return replica
+
+    def _truncate(self, replica: Replica, length: int) -> None:
+        assert replica.file is not None
+        with self.volumes.watch(replica.volume):
+            replica.file.truncate(length)
+        replica.received_bytes = replica.acked_bytes = length
 
     def _close(self, replica: Replica) -> None:
         if replica.file is not None:
@@ -740,7 +578,7 @@ class Replicas:
         self._release_promise(replica)
         self._open.pop(replica.block_id, None)
         self._put_finalized(replica)
-        used = _size_with_sums(replica.received_bytes)
+        used = size_with_sums(replica.received_bytes)
         replica.volume.add_used(used - replica.used_bytes)
         replica.used_bytes = used
 
@@ -758,6 +596,7 @@ class Replicas:
                 source.volume.storage_type,
                 source.volume.storage_id,
                 ReplicaState.RBW,
+                writer=None,
             )
             assert copy.file is not None
             offset = 0
@@ -782,19 +621,11 @@ class Replicas:
         self._finalized.pop(replica.block_id)
         self._open.pop(replica.block_id, None)
         self._release_promise(replica)
-        used = replica.used_bytes
-        if replica.state is ReplicaState.FINALIZED:
-            used = _size_with_sums(replica.received_bytes)
-        replica.volume.add_used(-used)
+        replica.volume.add_used(-replica.used_bytes)
 
     def _release_promise(self, replica: Replica) -> None:
         replica.volume.promise(-replica.promised_bytes)
         replica.promised_bytes = 0
-
-
-def _size_with_sums(length: int) -> int:
-    """What a replica takes, taking the usual checksums for granted."""
-    return length + META_HEADER_BYTES + Checksum().sums_bytes(length)
 
 
 def _already_exists(block: Block, old: Replica) -> ReplicaAlreadyExistsException:

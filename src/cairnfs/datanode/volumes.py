@@ -246,6 +246,16 @@ class Volume:
         """Taken by replicas, with their sums."""
         return self._used_bytes
 
+    @property
+    def reserved_bytes(self) -> int:
+        """Left to others than this DataNode."""
+        return self._reserved_bytes
+
+    @property
+    def promised_bytes(self) -> int:
+        """Room that replicas being written may still take."""
+        return self._promised_bytes
+
     def available_bytes(self) -> int:
         """What new replicas may take, beside what was promised to those being written."""
         free = self.disk.free_bytes(self.location.path) - self._reserved_bytes

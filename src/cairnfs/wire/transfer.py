@@ -132,6 +132,14 @@ class ReceiveBuffer:
         self._end = 0
         self._needed = 1  # bytes that the next take cannot do without
 
+    @classmethod
+    def grown_from(cls, other: ReceiveBuffer, capacity: int) -> ReceiveBuffer:
+        """A larger buffer that begins with what the other one holds."""
+        grown = cls(max(capacity, len(other)))
+        grown._view[: len(other)] = other._view[other._start : other._end]
+        grown._end = len(other)
+        return grown
+
     def __len__(self) -> int:
         return self._end - self._start
 
@@ -152,6 +160,15 @@ class ReceiveBuffer:
     def received(self, count: int) -> None:
         """So many bytes were put there."""
         self._end += count
+
+    def take_bytes(self, count: int) -> bytes | None:
+        """So many bytes, whatever they are."""
+        if not self._has(count):
+            return None
+        taken = bytes(self._view[self._start : self._start + count])
+        self._start += count
+        self._needed = 1
+        return taken
 
     def take_request(self) -> Request | None:
         """The next operation; TransferError if it is none that is known."""
@@ -314,7 +331,7 @@ def encode_checksum(checksum: Checksum) -> pb.ChecksumProto:
 def _parse(message_type: type[_M], body: memoryview) -> _M:
     message = message_type()
     try:
-        message.ParseFromString(body)
+        message.ParseFromString(bytes(body))
     except DecodeError as error:
         raise TransferError(f"not a {message_type.DESCRIPTOR.name}: {error}") from error
     return message

@@ -1,0 +1,139 @@
+"""Do what a NameNode tells a DataNode to do: copy, delete and recover blocks.
+
+Nothing here keeps a heartbeat waiting: commands are queued, and work on them is done by
+few threads.  A command that fails is not repeated; the NameNode will find out and give
+it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from cairnfs.datanode.heartbeat import NameNodeLink
+from cairnfs.datanode.namenode import decode_block
+from cairnfs.datanode.operations import Operations
+from cairnfs.datanode.recovery import BlockRecovery
+from cairnfs.datanode.replica import Block
+from cairnfs.datanode.replicas import Replicas
+from cairnfs.datanode.reports import Reports
+from cairnfs.errors import HdfsError
+from cairnfs.wire.proto import datanode_pb2 as pb
+from cairnfs.wire.proto import hdfs_pb2
+
+log = logging.getLogger(__name__)
+
+COPIES_MAX = 8
+RECOVERIES_MAX = 8
+Type = pb.DatanodeCommandProto.Type
+
+
+class Commands:
+    """Queues of work for a DataNode."""
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        reports: Reports,
+        operations: Operations,
+        recovery: BlockRecovery,
+        *,
+        block_pool_id: str,
+    ) -> None:
+        self._replicas = replicas
+        self._reports = reports
+        self._operations = operations
+        self._recovery = recovery
+        self._block_pool_id = block_pool_id
+        self._copying = ThreadPoolExecutor(COPIES_MAX, "copy")
+        self._deleting = ThreadPoolExecutor(1, "delete")
+        self._recovering = ThreadPoolExecutor(RECOVERIES_MAX, "recover")
+        self._lock = threading.Lock()
+        self._copies = 0
+        self.balancer_bytes_per_s = 100 << 20
+
+    @property
+    def copies(self) -> int:
+        """How many copies are waiting or under way."""
+        return self._copies
+
+    def execute(self, command: pb.DatanodeCommandProto, link: NameNodeLink) -> None:
+        """Take a command; it is done soon."""
+        match command.cmdType:
+            case Type.BlockCommand:
+                self._execute_block_command(command.blkCmd)
+            case Type.BlockRecoveryCommand:
+                for block in command.recoveryCmd.blocks:
+                    self._submit(self._recovering, self._recovery.recover, block, link)
+            case Type.BalancerBandwidthCommand:
+                self.balancer_bytes_per_s = command.balancerCmd.bandwidth
+            case Type.FinalizeCommand | Type.KeyUpdateCommand | Type.NullDatanodeCommand:
+                pass  # there is no upgrade to finalize, and there are no block tokens
+            case other:
+                log.info("command %s is not offered", Type.Name(other))
+
+    def stop(self) -> None:
+        for pool in (self._copying, self._deleting, self._recovering):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _execute_block_command(self, command: pb.BlockCommandProto) -> None:
+        if command.blockPoolId != self._block_pool_id:
+            log.warning("a command for %s, which is not served here", command.blockPoolId)
+            return
+        blocks = [decode_block(block) for block in command.blocks]
+        if command.action == pb.BlockCommandProto.INVALIDATE:
+            self._submit(self._deleting, self._delete, blocks)
+        elif command.action == pb.BlockCommandProto.TRANSFER:
+            for block, targets, types, ids in zip(
+                blocks,
+                command.targets,
+                command.targetStorageTypes,
+                command.targetStorageUuids,
+                strict=True,
+            ):
+                with self._lock:
+                    self._copies += 1
+                self._submit(self._copying, self._copy, block, targets, types, ids)
+
+    def _submit(self, pool: ThreadPoolExecutor, work: Callable[..., None], *args: object) -> None:
+        pool.submit(_run, work, args)
+
+    def _delete(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            try:
+                replica = self._replicas.delete(block)
+            except (HdfsError, OSError) as error:
+                log.info("%s", error)
+            else:
+                self._reports.deleted(replica.block, replica.volume)
+
+    def _copy(
+        self,
+        block: Block,
+        targets: hdfs_pb2.DatanodeInfosProto,
+        types: hdfs_pb2.StorageTypesProto,
+        ids: hdfs_pb2.StorageUuidsProto,
+    ) -> None:
+        try:
+            replica = self._replicas.get(block.id)
+            if replica.on_disk_bytes < block.length_bytes:
+                log.warning("%s is shorter than %d", replica, block.length_bytes)
+                self._reports.bad(replica.block, replica.volume)
+                return
+            self._operations.send_copy(
+                block, targets.datanodes, types.storageTypes, ids.storageUuids
+            )
+        finally:
+            with self._lock:
+                self._copies -= 1
+
+
+def _run(work: Callable[..., None], args: tuple[object, ...]) -> None:
+    try:
+        work(*args)
+    except (HdfsError, OSError) as error:
+        log.warning("%s: %s", work.__name__.strip("_"), error)
+    except Exception:
+        log.exception("%s failed", work.__name__.strip("_"))
