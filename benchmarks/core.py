@@ -192,7 +192,7 @@ def mkdirs_of(path: str) -> Request:
 
 
 def create_of(path: str) -> Request:
-    flags = files.CreateFlag.CREATE
+    flags = files.CreateFlag.CREATE.value
     arguments = (FsPath.parse(path), 0o644, None, HOLDER, flags, True, 3, BLOCK_SIZE_BYTES)
     return Request(files.create, arguments)
 

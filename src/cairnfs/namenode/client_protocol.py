@@ -182,9 +182,9 @@ class ClientProtocol:
         replication: int = REPLICATION,
         block_size_bytes: int = BLOCK_SIZE_BYTES,
     ) -> FileStatus:
-        flags = files.CreateFlag.CREATE
+        flags = files.CreateFlag.CREATE.value
         if overwrite:
-            flags |= files.CreateFlag.OVERWRITE
+            flags |= files.CreateFlag.OVERWRITE.value
         return self._call(
             files.create,
             FsPath.parse(path),

@@ -60,7 +60,7 @@ class CreateFlag(enum.IntFlag):
     SHOULD_REPLICATE = 0x80
 
 
-# Of plain numbers: combining flags of an enumeration costs as much as all of create.
+# Plain numbers, as the flags of `create` are: those of an enumeration cost as much as all of it.
 _CREATE = CreateFlag.CREATE.value
 _OVERWRITE = CreateFlag.OVERWRITE.value
 
@@ -73,7 +73,7 @@ def create(
     mode: int,
     unmasked: int | None,
     holder: str,
-    flags: CreateFlag,
+    flags: int,
     create_parents: bool,
     replication: int,
     block_size_bytes: int,
@@ -83,7 +83,7 @@ def create(
     path.check_valid_for_file()
     mode = valid_mode(mode)
     leases.check_holder(holder)
-    may_create, may_overwrite = bool(flags.value & _CREATE), bool(flags.value & _OVERWRITE)
+    may_create, may_overwrite = bool(flags & _CREATE), bool(flags & _OVERWRITE)
     lookup = resolve_to_create(tx, caller, path)
     check_ancestor_access(caller, lookup, Access.WRITE)
     existing = lookup.target

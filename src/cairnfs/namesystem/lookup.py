@@ -27,7 +27,7 @@ from cairnfs.namesystem.permissions import (
 )
 from cairnfs.store.base import Count, Key, Reading
 from cairnfs.store.schema import Table
-from cairnfs.transaction.hints import PathHints
+from cairnfs.transaction.hints import Hints
 from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
 
@@ -91,8 +91,14 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
     inodes = [inode]
     covered = inode.covered_txid
     components = path.components
+    last = len(components) - 1
     for depth, name in enumerate(components):
-        child = tx.get((_INODES, inode.id, name)) if inode.kind is _DIRECTORY else None
+        if inode.kind is not _DIRECTORY:
+            child = None
+        elif depth < last:
+            child = tx.get((_INODES, inode.id, name))
+        else:
+            child = tx.probe((_INODES, inode.id, name))
         if child is None:
             missing = components[depth:]
             break
@@ -231,7 +237,7 @@ def path_of(tx: Transaction, id: InodeId) -> FsPath | None:
     return FsPath.parse(b"/" + b"/".join(reversed(names)))
 
 
-def prefetch_paths(arguments: tuple[object, ...], hints: PathHints) -> Reading:
+def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     """The rows that the paths among a call's arguments lead to, as far as is known."""
     reading = Reading(keys=[ROOT_KEY])
     for argument in arguments:

@@ -153,7 +153,8 @@ CREATE FUNCTION cairn_commit(
     new_id bigint[], new_order integer[], new_data bytea[],
     set_t integer[], set_a bigint[], set_b bytea[],
     set_id bigint[], set_order integer[], set_data bytea[],
-    touch_id bigint[], touch_mtime bigint[], touch_order integer[], touch_counts bigint[],
+    touch_id bigint[], touch_mtime bigint[], touch_order integer[],
+    touch_entries bigint[], touch_space bigint[],
     drop_id bigint[],
     reply_client bytea[], reply_calls text[], reply_data bytea[],
     reply_expires bigint,
@@ -196,14 +197,14 @@ BEGIN
 
     IF new_t IS NOT NULL THEN
         INSERT INTO records (t, a, b, id, since, data)
-            SELECT u.t, u.a, u.b, u.id, base_ + u.o, u.data
+            SELECT u.t, u.a, u.b, nullif(u.id, -1), base_ + u.o, u.data
             FROM (SELECT unnest(new_t), unnest(new_a), unnest(new_b),
                          unnest(new_id), unnest(new_order), unnest(new_data))
                 u (t, a, b, id, o, data);
     END IF;
 
     IF set_t IS NOT NULL THEN
-        UPDATE records r SET id = u.id, since = base_ + u.o, data = u.data
+        UPDATE records r SET id = nullif(u.id, -1), since = base_ + u.o, data = u.data
             FROM (SELECT unnest(set_t), unnest(set_a), unnest(set_b),
                          unnest(set_id), unnest(set_order), unnest(set_data))
                 u (t, a, b, id, o, data)
@@ -220,36 +221,46 @@ BEGIN
     END IF;
 
     IF touch_id IS NOT NULL THEN
-        INSERT INTO totals AS old (
-            id, shard, mtime_ms, touched, children, files, directories, symlinks,
-            length_bytes, space_bytes, ssd_bytes, disk_bytes, archive_bytes,
-            provided_bytes, nvdimm_bytes, inodes)
-        SELECT u.id, shard_, CASE WHEN u.o > 0 THEN u.mtime_ms ELSE 0 END,
-            CASE WHEN u.o > 0 THEN base_ + u.o ELSE 0 END,
-            touch_counts[u.n], touch_counts[u.n + 1], touch_counts[u.n + 2],
-            touch_counts[u.n + 3], touch_counts[u.n + 4], touch_counts[u.n + 5],
-            touch_counts[u.n + 6], touch_counts[u.n + 7], touch_counts[u.n + 8],
-            touch_counts[u.n + 9], touch_counts[u.n + 10], touch_counts[u.n + 11]
-        FROM (
-            SELECT id, mtime_ms, o, (ordinality * 12 - 11)::integer
-            FROM unnest(touch_id, touch_mtime, touch_order) WITH ORDINALITY f (id, mtime_ms, o)
-        ) u (id, mtime_ms, o, n)
-        ON CONFLICT (id, shard) DO UPDATE SET
-            mtime_ms = CASE WHEN excluded.touched > 0 THEN excluded.mtime_ms
-                            ELSE old.mtime_ms END,
-            touched = greatest(old.touched, excluded.touched),
-            children = old.children + excluded.children,
-            files = old.files + excluded.files,
-            directories = old.directories + excluded.directories,
-            symlinks = old.symlinks + excluded.symlinks,
-            length_bytes = old.length_bytes + excluded.length_bytes,
-            space_bytes = old.space_bytes + excluded.space_bytes,
-            ssd_bytes = old.ssd_bytes + excluded.ssd_bytes,
-            disk_bytes = old.disk_bytes + excluded.disk_bytes,
-            archive_bytes = old.archive_bytes + excluded.archive_bytes,
-            provided_bytes = old.provided_bytes + excluded.provided_bytes,
-            nvdimm_bytes = old.nvdimm_bytes + excluded.nvdimm_bytes,
-            inodes = old.inodes + excluded.inodes;
+        -- Nearly all of them are there already, and updating is cheaper than upserting.
+        UPDATE totals AS old SET
+            mtime_ms = CASE WHEN u.o > 0 THEN u.mtime_ms ELSE old.mtime_ms END,
+            touched = CASE WHEN u.o > 0 THEN base_ + u.o ELSE old.touched END,
+            children = old.children + touch_entries[u.n],
+            files = old.files + touch_entries[u.n + 1],
+            directories = old.directories + touch_entries[u.n + 2],
+            symlinks = old.symlinks + touch_entries[u.n + 3],
+            inodes = old.inodes + touch_entries[u.n + 4],
+            length_bytes = old.length_bytes + coalesce(touch_space[u.s], 0),
+            space_bytes = old.space_bytes + coalesce(touch_space[u.s + 1], 0),
+            ssd_bytes = old.ssd_bytes + coalesce(touch_space[u.s + 2], 0),
+            disk_bytes = old.disk_bytes + coalesce(touch_space[u.s + 3], 0),
+            archive_bytes = old.archive_bytes + coalesce(touch_space[u.s + 4], 0),
+            provided_bytes = old.provided_bytes + coalesce(touch_space[u.s + 5], 0),
+            nvdimm_bytes = old.nvdimm_bytes + coalesce(touch_space[u.s + 6], 0)
+        FROM (SELECT unnest(touch_id), unnest(touch_mtime), unnest(touch_order),
+                     generate_series(1, 5 * cardinality(touch_id), 5),
+                     generate_series(1, 7 * cardinality(touch_id), 7), shard_)
+            u (id, mtime_ms, o, n, s, shard)  -- as a column, or the plan begins with it
+        WHERE old.id = u.id AND old.shard = u.shard;
+        GET DIAGNOSTICS affected = ROW_COUNT;
+        IF affected < cardinality(touch_id) THEN
+            INSERT INTO totals (
+                id, shard, mtime_ms, touched, children, files, directories, symlinks, inodes,
+                length_bytes, space_bytes, ssd_bytes, disk_bytes, archive_bytes,
+                provided_bytes, nvdimm_bytes)
+            SELECT u.id, shard_, CASE WHEN u.o > 0 THEN u.mtime_ms ELSE 0 END,
+                CASE WHEN u.o > 0 THEN base_ + u.o ELSE 0 END,
+                touch_entries[u.n], touch_entries[u.n + 1], touch_entries[u.n + 2],
+                touch_entries[u.n + 3], touch_entries[u.n + 4],
+                coalesce(touch_space[u.s], 0), coalesce(touch_space[u.s + 1], 0),
+                coalesce(touch_space[u.s + 2], 0), coalesce(touch_space[u.s + 3], 0),
+                coalesce(touch_space[u.s + 4], 0), coalesce(touch_space[u.s + 5], 0),
+                coalesce(touch_space[u.s + 6], 0)
+            FROM (SELECT unnest(touch_id), unnest(touch_mtime), unnest(touch_order),
+                         generate_series(1, 5 * cardinality(touch_id), 5),
+                         generate_series(1, 7 * cardinality(touch_id), 7)) u (id, mtime_ms, o, n, s)
+            ON CONFLICT DO NOTHING;
+        END IF;
     END IF;
 
     IF drop_id IS NOT NULL THEN

@@ -46,6 +46,7 @@ SESSION_SETTINGS = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
     "enable_hashjoin": "off",
+    "enable_material": "off",
     "enable_mergejoin": "off",
 }
 

@@ -6,7 +6,7 @@ one call of `cairn_commit` carries a whole batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -24,12 +24,13 @@ from cairnfs.store.base import (
 from cairnfs.store.schema import REPLY_RETENTION_MS
 
 # Arguments of the functions: N a number, T integer[], I bigint[], S text[], B bytea[].
-# Numbers in arrays are sent as text, since asyncpg looks twice at each element of an array.
+# Arrays of numbers and of bytes are sent as text, since asyncpg looks twice at each element
+# of an array.
 _READS = "TIBI"
 _OUTCOME = "TIITI"
-_COMMIT = f"NNNNN{_READS}TIBTTIB{2 * 'TIBITB'}IITIIBSBN{_OUTCOME}"
+_COMMIT = f"NNNNN{_READS}TIBTTIB{2 * 'TIBITB'}IITIIIBSBN{_OUTCOME}"
 _CHECK = f"NN{_READS}{_OUTCOME}"
-_CASTS = {"T": "::text::integer[]", "I": "::text::bigint[]"}
+_CASTS = {"T": "::text::integer[]", "I": "::text::bigint[]", "B": "::text::bytea[]"}
 
 
 def _call(function: str, kinds: str) -> str:
@@ -40,14 +41,24 @@ def _call(function: str, kinds: str) -> str:
 _CALL_COMMIT = _call("cairn_commit", _COMMIT)
 _CALL_CHECK = _call("cairn_check", _CHECK)
 
+# Counters of a touch: those of entries, and those of space, which most batches leave alone.
+_SPACE = slice(Count.LENGTH_BYTES, Count.NVDIMM_BYTES + 1)
+_ENTRIES = (
+    int(Count.CHILDREN),
+    int(Count.FILES),
+    int(Count.DIRECTORIES),
+    int(Count.SYMLINKS),
+    int(Count.INODES),
+)
+
 _KEYS, _IDS, _SCANS, _TOTALS, _CLOCK = range(5)
 
-_WIDTHS = {_KEYS: 3, _IDS: 2, _SCANS: 4, _TOTALS: 1, _CLOCK: 0}  # arguments of each part
+_WIDTHS = {_KEYS: 4, _IDS: 2, _SCANS: 4, _TOTALS: 1, _CLOCK: 0}  # arguments of each part
 _PARTS = {
     _KEYS: (
         "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
         " FROM (SELECT unnest({0}::text::integer[]), unnest({1}::text::bigint[]),"
-        " unnest({2}::bytea[]), generate_series(1, cardinality({2}::bytea[]))) u (t, a, b, n)"
+        " unnest({2}::text::bytea[]), generate_series(1, {3}::integer)) u (t, a, b, n)"
         " JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
     ),
     _IDS: (
@@ -57,7 +68,8 @@ _PARTS = {
     ),
     _SCANS: (
         "SELECT {part}, u.n, u.a, r.b, r.since, r.data, NULL::bigint[]"
-        " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::bytea[], {3}::text::bigint[])"
+        " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::text::bytea[],"
+        " {3}::text::bigint[])"
         " WITH ORDINALITY u (t, a, after, most, n)"
         " CROSS JOIN LATERAL (SELECT b, since, data FROM records"
         " WHERE t = u.t AND a = u.a AND b > u.after ORDER BY t, a, b LIMIT u.most) r"
@@ -75,8 +87,8 @@ _PARTS = {
 
 _READ_KEYS = (
     "SELECT u.n, r.since, r.data FROM (SELECT unnest($1::text::integer[]),"
-    " unnest($2::text::bigint[]), unnest($3::bytea[]),"
-    " generate_series(1, cardinality($3::bytea[]))) u (t, a, b, n)"
+    " unnest($2::text::bigint[]), unnest($3::text::bytea[]),"
+    " generate_series(1, $4::integer)) u (t, a, b, n)"
     " JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
 )
 
@@ -88,7 +100,7 @@ def read_statement(reading: Reading) -> tuple[str, list[Any]]:
     if reading.keys:
         t, a, b = zip(*reading.keys, strict=True)
         parts.append(_KEYS)
-        arguments += numbers(t), numbers(a), b
+        arguments += numbers(t), numbers(a), texts(b), len(b)
     if reading.ids:
         t, ids = zip(*reading.ids, strict=True)
         parts.append(_IDS)
@@ -96,7 +108,7 @@ def read_statement(reading: Reading) -> tuple[str, list[Any]]:
     if reading.scans:
         t, a, after, limits = zip(*reading.scans, strict=True)
         parts.append(_SCANS)
-        arguments += numbers(t), numbers(a), after, numbers(limits)
+        arguments += numbers(t), numbers(a), texts(after), numbers(limits)
     if reading.totals:
         parts += _TOTALS, _CLOCK
         arguments.append(numbers(reading.totals))
@@ -170,7 +182,7 @@ def _commit_arguments(batch: Batch) -> list[Any]:
         if puts:
             keys, ids, orders, data, _ = zip(*puts, strict=True)
             arguments += zip(*keys, strict=True)
-            arguments += ids, orders, data
+            arguments += [-1 if id is None else id for id in ids], orders, data
         else:
             arguments += (None,) * 6
     arguments += _touches(batch.touches)
@@ -187,14 +199,22 @@ def _check_arguments(batch: Batch) -> list[Any]:
     return _as_text([*identity, *_reads(batch), *_outcome(batch)], _CHECK)
 
 
-def numbers(values: Iterable[int | None]) -> str:
+def numbers(values: Iterable[int]) -> str:
     """An array of numbers as PostgreSQL reads it."""
-    return "{" + ",".join(["NULL" if value is None else f"{value:d}" for value in values]) + "}"
+    return "{" + ",".join(map(int.__repr__, values)) + "}"
+
+
+def texts(values: Iterable[bytes]) -> str:
+    """A non-empty array of bytes as PostgreSQL reads it."""
+    return r"{\\x" + r",\\x".join(map(bytes.hex, values)) + "}"
+
+
+_AS_TEXT: dict[str, Callable[[Any], str]] = {"T": numbers, "I": numbers, "B": texts}
 
 
 def _as_text(arguments: list[Any], kinds: str) -> list[Any]:
     return [
-        numbers(argument) if kind in "TI" and argument is not None else argument
+        _AS_TEXT[kind](argument) if kind in _AS_TEXT and argument is not None else argument
         for argument, kind in zip(arguments, kinds, strict=True)
     ]
 
@@ -228,11 +248,13 @@ def _outcome(batch: Batch) -> list[Any]:
 
 def _touches(touches: Sequence[Touch]) -> list[Any]:
     if not touches:
-        return [None] * 4
+        return [None] * 5
     if len({touch.id for touch in touches}) < len(touches):
         touches = _merge(touches)
     ids, counts, times, orders = zip(*touches, strict=True)
-    return [ids, times, orders, [count for vector in counts for count in vector]]
+    entries = [vector[count] for vector in counts for count in _ENTRIES]
+    space = [count for vector in counts for count in vector[_SPACE]]
+    return [ids, times, orders, entries, space if any(space) else None]
 
 
 def _merge(touches: Iterable[Touch]) -> list[Touch]:

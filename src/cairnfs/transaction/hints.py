@@ -8,7 +8,7 @@ second read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from cairnfs.store.base import Key
 from cairnfs.store.schema import Table
@@ -22,6 +22,22 @@ class Hint(NamedTuple):
 
     id: int
     is_directory: bool
+
+
+class HintedInode(Protocol):
+    """What is remembered of an inode: at least this."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def is_directory(self) -> bool: ...
+
+
+class Hints(Protocol):
+    """Where paths led last time."""
+
+    def get(self, key: Key) -> HintedInode | None: ...
 
 
 class PathHints:

@@ -10,6 +10,11 @@ validation finds is what *other* NameNodes changed.  A conflict throws out the
 calls that read the changed rows, and those that had read their changes; they
 wait a random, growing moment and run again.  After a bounded number of
 conflicts a call runs alone, with the store's clock in hand, and succeeds.
+
+On a shared store a call that changes something is first tried *from memory*: on
+the rows as they were last seen, since validation will tell whether they still
+are so.  Only if it lacks a row, fails, or turns out to change nothing are its
+rows read; what only reads is never answered from memory.
 """
 
 from __future__ import annotations
@@ -33,7 +38,6 @@ from cairnfs.store.base import (
 )
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.group import Group, Run, build_batch, choose_thrown_out
-from cairnfs.transaction.hints import PathHints
 from cairnfs.transaction.numbers import Numbers
 from cairnfs.transaction.reply_cache import CallsInProgress
 from cairnfs.transaction.runner import (
@@ -47,13 +51,28 @@ from cairnfs.transaction.runner import (
     join_readings,
     stopped,
 )
-from cairnfs.transaction.transaction import Missing, MustRunAlone, OutOfNumbers, Transaction
-from cairnfs.transaction.views import CachedRows, LoadedRows, PeekedTotals, Speculation
+from cairnfs.transaction.transaction import (
+    PRESUMED,
+    Missing,
+    MustRunAlone,
+    OutOfNumbers,
+    Transaction,
+)
+from cairnfs.transaction.views import (
+    CachedRows,
+    LoadedRows,
+    PeekedTotals,
+    RememberedRows,
+    Speculation,
+)
 
 log = logging.getLogger(__name__)
 
 TURN_MAX = 1024  # calls taken up before the next commit
 CACHE_ENTRIES_MAX = 400_000
+HALVED_MIN = 16  # fewer calls are not worth two commits
+DISTRUST_MIN = 64  # calls that are not tried from memory after one was wrong to be
+DISTRUST_MAX = 4096
 
 Commit = Callable[[Batch], Awaitable[int]]
 
@@ -77,7 +96,9 @@ class OptimisticRunner:
         self._validate = store.local is None  # what was read from our own stays true
         self._numbers = Numbers(store)
         self._short_of: set[str] = set()
-        self._hints = PathHints(CACHE_ENTRIES_MAX)
+        self._memory = RememberedRows(CACHE_ENTRIES_MAX)
+        self._distrust = 0  # after how many calls to try from memory again
+        self._distrust_next = DISTRUST_MIN
         self._cache = CachedRows(store.local, CACHE_ENTRIES_MAX) if store.local else None
         self._peeked = PeekedTotals() if self._cache is None else None
         self._view = Speculation(self._cache or LoadedRows(Reading(), Found()), self._peeked)
@@ -141,6 +162,8 @@ class OptimisticRunner:
 
     async def _turn(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
         """Run calls, bringing what they lack, until each is answered or in the group."""
+        if self._peeked is not None and transaction is None:
+            calls = await self._try_from_memory(calls, self._peeked)
         while calls:
             try:
                 await self._load(calls, transaction)
@@ -155,6 +178,31 @@ class OptimisticRunner:
                 return
             alone = transaction is not None
             calls = [call for call in calls if not self._execute(call, alone=alone)]
+
+    async def _try_from_memory(self, calls: list[Call], peeked: PeekedTotals) -> list[Call]:
+        """Run what may be run on rows that were seen before; returns the other calls."""
+        if self._distrust:
+            self._distrust = max(0, self._distrust - len(calls))
+            return calls
+        peeked.expire(self._clock.now_ms())
+        self._view.committed = self._memory
+        others = []
+        for call in calls:
+            if (
+                call.conflicts
+                or not call.operation.mutates
+                or not self._execute(call, alone=False, from_memory=True)
+            ):
+                others.append(call)
+            elif self._committing is None and 2 * len(self._group.runs) >= max(
+                HALVED_MIN, len(calls)
+            ):
+                # The store works on one half while we run the other.  With a steady stream
+                # of calls both are busy all the time from then on.
+                self._start_commit()
+                await asyncio.sleep(0)
+                self._view.committed = self._memory
+        return others
 
     async def _turn_alone(self) -> None:
         """Run the calls that need it while nobody else can commit."""
@@ -188,29 +236,32 @@ class OptimisticRunner:
             return
         for call in calls:
             if call.wanted is None:
-                call.wanted = self._prefetch(call.arguments, self._hints)
+                call.wanted = self._prefetch(call.arguments, self._memory)
         reading = join_readings([call.wanted for call in calls if call.wanted])
         found = await (transaction or self._store).read(reading)
         self.statistics.reads += 1
         rows = LoadedRows(reading, found)
         self._view.committed = rows
         self._read_txid = found.txid
-        self._hints.note(reading.keys, rows.entries)
+        self._memory.note(reading.keys, rows.entries)
         self._peeked.note(found, self._clock.now_ms())
 
-    def _execute(self, call: Call, *, alone: bool) -> bool:
+    def _execute(self, call: Call, *, alone: bool, from_memory: bool = False) -> bool:
         """Run a call once.  False: it lacks something and has to run again."""
         transaction = Transaction(
             self._view,
             self._clock.now_ms(),
             self._numbers.take,
             alone=alone or self._cache is not None,
+            from_memory=from_memory,
         )
         result, error = None, None
         try:
             result = call.operation.function(transaction, *call.arguments)
             transaction.seal()
         except Missing as missing:
+            if from_memory:
+                return False
             assert call.wanted is not None
             call.wanted = join_readings([call.wanted, missing.reading])
             return False
@@ -225,6 +276,8 @@ class OptimisticRunner:
             transaction.forget_changes()
         if transaction.changes_anything:
             self._view.accept(transaction)
+        elif from_memory:
+            return False  # what does not commit is not validated: no answer to give
         elif not transaction.saw_uncommitted:
             self._answer(call, result, error)
             return True
@@ -299,17 +352,17 @@ class OptimisticRunner:
         return base
 
     def _finish(self, group: Group, base: int) -> None:
+        rows = self._cache or self._memory
         for run in group.runs:
             transaction = run.transaction
             for key, entry in self._view.retire(transaction, base + transaction.order):
-                if self._cache is not None:
-                    self._cache.remember(key, entry)
-                else:
-                    self._hints.note_entry(key, entry.record)
+                rows.remember(key, entry)
         if self._cache is not None:
             self._cache.add_totals(group.totals, base)
             self._cache.drop_totals(id for run in group.runs for id in run.transaction.dropped)
         self._view.groups = [self._group]
+        if not self._distrust:
+            self._distrust_next = max(DISTRUST_MIN, self._distrust_next // 2)
         self._committed_txid = base + sum(run.transaction.changes_anything for run in group.runs)
         for run in group.runs:
             self._answer(run.call, run.result, run.error)
@@ -336,6 +389,7 @@ class OptimisticRunner:
 
     def _throw_out(self, group: Group, conflict: Conflict) -> None:
         runs = group.runs + self._group.runs
+        self._learn_from(conflict, runs)
         thrown = choose_thrown_out(runs, conflict)
         assert thrown, "a conflict is always somebody's"
         for run in reversed(runs):
@@ -349,6 +403,14 @@ class OptimisticRunner:
                     run.call.is_retry = True  # somebody has run it: straight to its reply
                     run.call.conflicts = CONFLICTS_BEFORE_ALONE_MAX
                 self._run_again(run.call)
+
+    def _learn_from(self, conflict: Conflict, runs: list[Run]) -> None:
+        """Forget what was stale; names that are taken after all are a reason to look first."""
+        for key in conflict.keys:
+            self._memory.forget(key)
+        if any(run.transaction.reads.get(key) is PRESUMED for run in runs for key in conflict.keys):
+            self._distrust = self._distrust_next
+            self._distrust_next = min(DISTRUST_MAX, 2 * self._distrust_next)
 
     def _run_again(self, call: Call) -> None:
         self.statistics.conflicts[call.operation.name] += 1
@@ -376,6 +438,7 @@ class OptimisticRunner:
             self._view.withdraw(run.transaction)
         if self._cache is not None:
             self._cache.clear()
+        self._memory.clear()
         self._group.keep_only([])
         self._answer_all((run.call for run in runs), error)
 

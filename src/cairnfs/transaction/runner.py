@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from cairnfs.errors import StandbyException
 from cairnfs.store.base import Key, Member, Reading
 from cairnfs.transaction.calls import Call
-from cairnfs.transaction.hints import PathHints
+from cairnfs.transaction.hints import Hints
 
 CONFLICTS_BEFORE_ALONE_MAX = 12
 """Conflicts after which a call runs alone, where it can't conflict."""
@@ -23,7 +23,7 @@ CONFLICTS_BEFORE_ALONE_MAX = 12
 WAIT_MIN_S = 0.001
 WAIT_MAX_S = 0.2
 
-Prefetch = Callable[[tuple[Any, ...], PathHints], Reading]
+Prefetch = Callable[[tuple[Any, ...], Hints], Reading]
 """From a call's arguments and the hints: the rows it will most likely ask for."""
 
 

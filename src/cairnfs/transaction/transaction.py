@@ -43,6 +43,10 @@ UNBORN = Entry(None, ABSENT)
 """Of a key below an inode that this very transaction makes: nobody else can have written it."""
 
 
+PRESUMED = Entry(None, ABSENT)
+"""Of a key that nobody has looked for: that there is no row is a guess, to be validated."""
+
+
 class Missing(Exception):
     """The snapshot lacks something: load `reading` and run the operation again."""
 
@@ -68,6 +72,10 @@ class View(Protocol):
     """A snapshot to run on.  Each method may raise `Missing`."""
 
     def entry(self, key: Key) -> Entry: ...
+
+    def knows(self, key: Key) -> bool:
+        """Whether there is a row at hand for the key, or the news that there is none."""
+        ...
 
     def key_of_id(self, table: int, id: int) -> Key | None: ...
 
@@ -98,6 +106,7 @@ class Transaction:
         "dropped",
         "emptied",
         "encoded",
+        "from_memory",
         "kept",
         "now_ms",
         "order",
@@ -110,13 +119,20 @@ class Transaction:
     )
 
     def __init__(
-        self, view: View, now_ms: int, next_number: NumberSource, *, alone: bool = False
+        self,
+        view: View,
+        now_ms: int,
+        next_number: NumberSource,
+        *,
+        alone: bool = False,
+        from_memory: bool = False,
     ) -> None:
         self._view = view
         self._next_number = next_number
         self._new_inodes: set[int] = set()
         self.now_ms = now_ms
         self.alone = alone
+        self.from_memory = from_memory  # on rows that may be stale; never the answer, only a try
         self.covered = 0  # the latest TxID at which a snapshot needs what is changed here
         self.reads: dict[Key, Entry] = {}
         self.writes: dict[Key, Any] = {}
@@ -144,6 +160,17 @@ class Transaction:
             if entry.writer is not None:
                 self.saw_uncommitted = True
         return entry.record
+
+    def probe(self, key: Key) -> Any:
+        """As `get`, of a key that is as likely to be free as not: the last name of a path.
+
+        A run from memory takes it for free if nothing is known of it, so that making
+        something new needs no read at all.
+        """
+        if self.from_memory and key not in self.writes and not self._view.knows(key):
+            self.reads[key] = PRESUMED
+            return None
+        return self.get(key)
 
     def get_by_id(self, table: Table, id: int) -> Any:
         """The record of a table that carries this id, or None."""
@@ -274,9 +301,13 @@ class Transaction:
                     data = encode(record)
                     decode(key[0], data)
                     self.encoded[key] = data
+            checked: Counts | None = None  # the directories of a path are given the same
             for _, counts, mtime_ms in self.touches:
                 if type(mtime_ms) is not int or not -1 <= mtime_ms < INT64_END:
                     raise TypeError(f"{mtime_ms!r} is not a time in milliseconds")
+                if counts is checked:
+                    continue
+                checked = counts
                 for _, change in counts:
                     if type(change) is not int or not -INT64_END <= change < INT64_END:
                         raise TypeError(f"{change!r} is not a whole number of 64 bits")

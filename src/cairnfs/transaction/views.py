@@ -2,19 +2,21 @@
 
 `CachedRows` serves a store that this process alone writes to: a row once read
 stays true.  `LoadedRows` holds what one read of a shared store brought, and is
-thrown away with the turn.  `Speculation` lays over either what this NameNode
-has computed but not yet committed, so that operations follow one another
-without waiting for the disk.
+thrown away with the turn.  `RememberedRows` are those that were seen in a shared
+store at some time: good for a try that is validated before it counts.
+`Speculation` lays over any of them what this NameNode has computed but not yet
+committed, so that operations follow one another without waiting for the disk.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from cairnfs.store.base import ABSENT, NO_TOTALS, Found, Key, LocalReads, Reading, Row, Scan, Totals
 from cairnfs.transaction.group import Addition, Group
+from cairnfs.transaction.hints import HintedInode
 from cairnfs.transaction.records import decode, id_of
 from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, Transaction
 
@@ -24,6 +26,8 @@ class CommittedRows(Protocol):
 
     def entry(self, key: Key) -> Entry: ...
 
+    def knows(self, key: Key) -> bool: ...
+
     def key_of_id(self, table: int, id: int) -> Key | None: ...
 
     def scan(self, scan: Scan) -> list[tuple[Key, Entry]]: ...
@@ -31,30 +35,64 @@ class CommittedRows(Protocol):
     def totals(self, id: int) -> Totals: ...
 
 
-class CachedRows:
-    """A bounded cache over a store of our own.
+class RowCache:
+    """Rows that were seen, so many at most.
 
     Two generations: what is found in the old one moves to the young one; when
     that is full, the old one is dropped.  Near enough to least-recently-used
     at the cost of one dictionary look-up.
     """
 
-    def __init__(self, reads: LocalReads, entries_max: int) -> None:
-        self._reads = reads
+    def __init__(self, entries_max: int) -> None:
         self._generation_max = entries_max // 2
         self._young: dict[Key, Entry] = {}
         self._old: dict[Key, Entry] = {}
+
+    def find(self, key: Key) -> Entry | None:
+        entry = self._young.get(key)
+        if entry is None and self._old:
+            entry = self._old.get(key)
+            if entry is not None:
+                self.remember(key, entry)
+        return entry
+
+    def remember(self, key: Key, entry: Entry) -> None:
+        """The latest version; without a record, there is nothing to be remembered."""
+        if entry.record is None:
+            self.forget(key)
+            return
+        if len(self._young) >= self._generation_max:
+            self._old = self._young
+            self._young = {}
+        self._young[key] = entry
+
+    def knows(self, key: Key) -> bool:
+        return key in self._young or key in self._old
+
+    def forget(self, key: Key) -> None:
+        self._young.pop(key, None)
+        self._old.pop(key, None)
+
+    def clear(self) -> None:
+        self._young.clear()
+        self._old.clear()
+
+
+class CachedRows(RowCache):
+    """A bounded cache over a store of our own."""
+
+    def __init__(self, reads: LocalReads, entries_max: int) -> None:
+        super().__init__(entries_max)
+        self._reads = reads
         self._totals: dict[int, Totals] = {}
 
     def entry(self, key: Key) -> Entry:
-        entry = self._young.get(key)
+        entry = self._young.get(key) or self.find(key)
         if entry is None:
-            entry = self._old.get(key)
-            if entry is None:
-                row = self._reads.row(key)
-                if row is None:
-                    return NO_ENTRY
-                entry = Entry(decode(key[0], row.data), row.since)
+            row = self._reads.row(key)
+            if row is None:
+                return NO_ENTRY
+            entry = Entry(decode(key[0], row.data), row.since)
             self.remember(key, entry)
         return entry
 
@@ -77,16 +115,6 @@ class CachedRows:
             self._totals[id] = totals
         return totals
 
-    def remember(self, key: Key, entry: Entry) -> None:
-        if entry.record is None:
-            self._young.pop(key, None)
-            self._old.pop(key, None)
-            return
-        if len(self._young) >= self._generation_max:
-            self._old = self._young
-            self._young = {}
-        self._young[key] = entry
-
     def add_totals(self, additions: dict[int, Addition], base: int) -> None:
         """A group was committed: what it added is part of the totals now."""
         for id, addition in additions.items():
@@ -104,9 +132,48 @@ class CachedRows:
             self._totals.pop(id, None)
 
     def clear(self) -> None:
-        self._young.clear()
-        self._old.clear()
+        super().clear()
         self._totals.clear()
+
+
+class RememberedRows(RowCache):
+    """Rows of a shared store as they were when last seen; anybody may have changed them since.
+
+    Calls that change something are tried on them, and validated when they are
+    committed.  For the others they are hints of what to read (`hints.Hints`).
+    """
+
+    def entry(self, key: Key) -> Entry:
+        entry = self._young.get(key) or self.find(key)
+        if entry is None:
+            raise Missing(Reading(keys=[key]))
+        return entry
+
+    def key_of_id(self, table: int, id: int) -> Key | None:
+        raise Missing(Reading(ids=[(table, id)]))
+
+    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
+        raise Missing(Reading(scans=[scan]))
+
+    def totals(self, id: int) -> Totals:
+        raise Missing(Reading(totals=[id]))
+
+    def get(self, key: Key) -> HintedInode | None:
+        """The inode that was found under a key."""
+        entry = self._young.get(key) or self.find(key)
+        inode: HintedInode | None = None if entry is None else entry.record
+        return inode
+
+    def note(self, keys: Iterable[Key], found: Mapping[Key, Entry]) -> None:
+        """Learn from what was read, and from what was not there."""
+        for key in keys:
+            entry = found.get(key)
+            known = self._young.get(key)
+            if entry is None:
+                if known is not None or self._old:
+                    self.forget(key)
+            elif known is None or known.since < entry.since:  # a commit may have overtaken it
+                self.remember(key, entry)
 
 
 class LoadedRows:
@@ -136,6 +203,9 @@ class LoadedRows:
                 raise Missing(Reading(keys=[key]))
             return NO_ENTRY
         return entry
+
+    def knows(self, key: Key) -> bool:
+        return key in self._asked or key in self.entries
 
     def key_of_id(self, table: int, id: int) -> Key | None:
         try:
@@ -178,12 +248,16 @@ class PeekedTotals:
         return self._totals.get(id)
 
     def note(self, found: Found, now_ms: int) -> None:
-        """Remember what was read, and forget all of it now and then."""
+        """Remember what was read."""
+        self.expire(now_ms)
+        self._totals.update(found.totals)
+
+    def expire(self, now_ms: int) -> None:
+        """Forget all of it now and then; to be called before it is relied on."""
         age_ms = now_ms - self._since_ms
         if not 0 <= age_ms < self._lifetime_ms or len(self._totals) > self._entries_max:
             self._totals.clear()
             self._since_ms = now_ms
-        self._totals.update(found.totals)
 
 
 class Speculation:
@@ -199,6 +273,9 @@ class Speculation:
 
     def entry(self, key: Key) -> Entry:
         return self._pending.get(key) or self.committed.entry(key)
+
+    def knows(self, key: Key) -> bool:
+        return key in self._pending or self.committed.knows(key)
 
     def key_of_id(self, table: int, id: int) -> Key | None:
         # Few rows are pending and few calls ask: a search beats an index.
