@@ -20,7 +20,7 @@ from typing import Any
 from cairnfs.clock import SystemClock
 from cairnfs.config import NameNodeSettings
 from cairnfs.errors import HdfsError
-from cairnfs.namenode.client_protocol import BLOCK_SIZE_BYTES, ClientProtocol, NameNodeThread
+from cairnfs.namenode.embedded import BLOCK_SIZE_BYTES, ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import OpenStore, format_namespace, sqlite_url
 from cairnfs.namesystem.files import CreateFlag, create

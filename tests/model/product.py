@@ -16,7 +16,7 @@ from tests.model.steps import SUPERUSER, USERS
 
 from cairnfs.clock import ManualClock
 from cairnfs.config import Control, FormatSettings, NameNodeSettings
-from cairnfs.namenode.client_protocol import ClientProtocol, NameNodeThread
+from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem import acl_operations, directories

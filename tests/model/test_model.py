@@ -58,7 +58,7 @@ def test_calls_at_the_same_time_agree_with_some_order_of_them(product: Product) 
 
 def test_the_steps_know_all_calls() -> None:
     """So that a new call of ClientProtocol is not forgotten here."""
-    from cairnfs.namenode.client_protocol import ClientProtocol
+    from cairnfs.namenode.embedded import ClientProtocol
 
     calls = {name for name, value in vars(ClientProtocol).items() if callable(value)}
     assert {name for name in calls if not name.startswith("_")} == set(OPERATIONS)

@@ -22,7 +22,7 @@ from cairnfs.errors import (
     SchemaVersionError,
     StoreUnavailableException,
 )
-from cairnfs.namenode.client_protocol import NameNodeThread
+from cairnfs.namenode.embedded import NameNodeThread
 from cairnfs.namenode.membership import PostgresMembership
 from cairnfs.namenode.opening import format_namespace, open_store
 from cairnfs.store import postgres_schema, sqlite_schema

@@ -18,7 +18,7 @@ from cairnfs.errors import (
     ParentNotDirectoryException,
     PathComponentTooLongException,
 )
-from cairnfs.namenode.client_protocol import ClientProtocol
+from cairnfs.namenode.embedded import ClientProtocol
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.testing.scratch import ScratchClient
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol, Self, cast
 
 from cairnfs.clock import SystemClock
 from cairnfs.config import NameNodeSettings
-from cairnfs.namenode.client_protocol import ClientProtocol, NameNodeThread
+from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import OpenStore, open_store
 from cairnfs.store.base import Store

@@ -16,7 +16,7 @@ import msgspec
 from cairnfs.blocks.records import Block
 from cairnfs.clock import ManualClock
 from cairnfs.config import Control, FormatSettings, NameNodeSettings
-from cairnfs.namenode.client_protocol import BLOCK_SIZE_BYTES, ClientProtocol, NameNodeThread
+from cairnfs.namenode.embedded import BLOCK_SIZE_BYTES, ClientProtocol, NameNodeThread
 from cairnfs.namenode.opening import format_namespace, sqlite_url
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.status import FileStatus

@@ -1,7 +1,7 @@
-"""The calls of ClientNamenodeProtocol, typed, for callers in this process.
+"""A NameNode embedded in this process, and its calls, typed.
 
-`ClientProtocol` waits for each answer and may be used from any thread.  The
-wire will decode messages into the same operations.
+`ClientProtocol` has the calls of ClientNamenodeProtocol, waits for each answer and may
+be used from any thread.  `client_protocol` decodes the wire into the same operations.
 """
 
 from __future__ import annotations
