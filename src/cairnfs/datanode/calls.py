@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 import uuid
@@ -108,13 +109,9 @@ class RpcCaller:
     def _is_stale(self) -> bool:
         """Whether the server has closed an idle connection, as it may."""
         assert self._socket is not None
-        try:
-            self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-        return True  # its end, or something nobody has asked for
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))  # its end, or something that nobody has asked for
 
     def _disconnect(self) -> None:
         if self._socket is not None:
