@@ -1,0 +1,8 @@
+"""ClientNamenodeProtocol, all of its calls; each family has a module of its own."""
+
+from __future__ import annotations
+
+from cairnfs.namenode import client_namespace
+from cairnfs.namenode.service import Service
+
+CLIENT_SERVICE = Service.join(client_namespace.CALLS)

@@ -1,0 +1,217 @@
+"""Records of the namespace as Hadoop's messages, and back.
+
+The fields are filled as PBHelperClient and FSDirStatAndListingOp do it.  Statuses are what a
+NameNode says most, so they are encoded one attribute after the other into a message that is
+kept for it, and put into responses as the bytes they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cairnfs.blocks.policies import StoragePolicy
+from cairnfs.blocks.records import Block, BlockId, BlockState, GenerationStamp, StorageType
+from cairnfs.namesystem.acl_operations import AclStatus
+from cairnfs.namesystem.directories import ContentSummary, Listing
+from cairnfs.namesystem.inodes import AclEntry, Kind, Quota
+from cairnfs.namesystem.quota_operations import QuotaUsage
+from cairnfs.namesystem.status import FileStatus
+from cairnfs.wire.framing import encode_delimited, encode_varint
+from cairnfs.wire.proto import acl_pb2, hdfs_pb2
+from cairnfs.wire.protocols import as_text
+
+NOTHING = b""  # a message without fields that are set
+
+_LONG_MASK = 2**64 - 1
+_SIGN_BIT = 2**63
+
+_QUOTA_TYPES = (
+    StorageType.SSD,
+    StorageType.DISK,
+    StorageType.ARCHIVE,
+    StorageType.PROVIDED,
+    StorageType.NVDIMM,
+)
+
+
+# Numbers: Java's longs are signed, the fields that carry them are not.
+
+
+def to_unsigned(value: int) -> int:
+    return value & _LONG_MASK
+
+
+def to_signed(value: int) -> int:
+    return value - 2**64 if value & _SIGN_BIT else value
+
+
+# Responses whose first field is all there is
+
+
+def encode_bool(value: bool) -> bytes:
+    return b"\x08\x01" if value else b"\x08\x00"
+
+
+def encode_nothing(result: object) -> bytes:
+    return NOTHING
+
+
+def encode_first_field(message: bytes) -> bytes:
+    """A message that has another one, or a text, in its field 1."""
+    return b"\n" + encode_delimited(message)
+
+
+# File statuses
+
+_STATUS = hdfs_pb2.HdfsFileStatusProto()
+_STATUS_PERMISSION = _STATUS.permission
+
+
+def encode_status(status: FileStatus) -> bytes:
+    """The message HdfsFileStatusProto."""
+    message = _STATUS
+    kind = status.kind
+    message.fileType = kind  # type: ignore[assignment]  # the numbers are the same
+    message.path = status.name
+    message.length = status.length_bytes
+    _STATUS_PERMISSION.perm = status.mode
+    message.owner = status.owner
+    message.group = status.group
+    message.modification_time = status.mtime_ms
+    message.access_time = status.atime_ms
+    message.block_replication = status.replication
+    message.blocksize = status.block_size_bytes
+    message.fileId = status.id
+    message.childrenNum = status.children
+    message.storagePolicy = 0
+    message.flags = hdfs_pb2.HdfsFileStatusProto.HAS_ACL if status.has_acl else 0
+    if kind is Kind.SYMLINK:
+        message.symlink = (status.target or "").encode()
+        encoded = message.SerializeToString()
+        message.ClearField("symlink")
+        return encoded
+    return message.SerializeToString()
+
+
+def encode_found_status(status: FileStatus | None) -> bytes:
+    """The response to getFileInfo and its like."""
+    if status is None:
+        return NOTHING
+    encoded = encode_status(status)
+    return b"\n" + encode_varint(len(encoded)) + encoded
+
+
+def encode_listing(listing: Listing | None) -> bytes:
+    """The response to getListing."""
+    if listing is None:
+        return NOTHING
+    parts = []
+    for status in listing.entries:
+        encoded = encode_status(status)
+        parts.append(b"\n")
+        parts.append(encode_varint(len(encoded)))
+        parts.append(encoded)
+    parts.append(b"\x10")
+    parts.append(encode_varint(listing.remaining))
+    return encode_first_field(b"".join(parts))
+
+
+# Space
+
+
+def to_content_summary(summary: ContentSummary) -> hdfs_pb2.ContentSummaryProto:
+    message = hdfs_pb2.ContentSummaryProto()
+    message.length = summary.length_bytes
+    message.fileCount = summary.files
+    message.directoryCount = summary.directories
+    message.quota = to_unsigned(summary.quota.inodes)
+    message.spaceConsumed = summary.space_bytes
+    message.spaceQuota = to_unsigned(summary.quota.space_bytes)
+    message.snapshotLength = 0
+    message.snapshotFileCount = 0
+    message.snapshotDirectoryCount = 0
+    message.snapshotSpaceConsumed = 0
+    is_file = summary.files == 1 and not summary.directories
+    message.erasureCodingPolicy = "Replicated" if is_file else ""
+    _add_types(message.typeQuotaInfos, summary.quota, summary.type_bytes)
+    return message
+
+
+def to_quota_usage(usage: QuotaUsage) -> hdfs_pb2.QuotaUsageProto:
+    message = hdfs_pb2.QuotaUsageProto()
+    message.fileAndDirectoryCount = usage.inodes
+    message.quota = to_unsigned(usage.quota.inodes)
+    message.spaceConsumed = usage.space_bytes
+    message.spaceQuota = to_unsigned(usage.quota.space_bytes)
+    _add_types(message.typeQuotaInfos, usage.quota, usage.type_bytes)
+    return message
+
+
+def _add_types(
+    message: hdfs_pb2.StorageTypeQuotaInfosProto, quota: Quota, used: tuple[int, ...]
+) -> None:
+    """Tell of each storage type, if there is anything to tell of any."""
+    limits = (
+        quota.ssd_bytes,
+        quota.disk_bytes,
+        quota.archive_bytes,
+        quota.provided_bytes,
+        quota.nvdimm_bytes,
+    )
+    if not any(used) and all(limit < 0 for limit in limits):
+        return
+    for type, limit, consumed in zip(_QUOTA_TYPES, limits, used, strict=True):
+        info = message.typeQuotaInfo.add()
+        info.type = type.value  # type: ignore[assignment]
+        info.quota = to_unsigned(limit)
+        info.consumed = consumed
+
+
+def to_storage_policy(policy: StoragePolicy) -> hdfs_pb2.BlockStoragePolicyProto:
+    message = hdfs_pb2.BlockStoragePolicyProto()
+    message.policyId = policy.id
+    message.name = policy.name
+    message.creationPolicy.storageTypes.extend(policy.storage_types)  # type: ignore[arg-type]
+    message.creationFallbackPolicy.storageTypes.extend(policy.creation_fallbacks)  # type: ignore[arg-type]
+    message.replicationFallbackPolicy.storageTypes.extend(policy.replication_fallbacks)  # type: ignore[arg-type]
+    return message
+
+
+# Access control lists
+
+
+def from_acl_entries(entries: Iterable[acl_pb2.AclEntryProto]) -> list[AclEntry]:
+    return [
+        AclEntry(entry.scope, entry.type, as_text(entry.name) or None, entry.permissions)
+        for entry in entries
+    ]
+
+
+def to_acl_status(status: AclStatus) -> acl_pb2.GetAclStatusResponseProto:
+    response = acl_pb2.GetAclStatusResponseProto()
+    message = response.result
+    message.owner = status.owner
+    message.group = status.group
+    message.sticky = bool(status.mode & 0o1000)
+    message.permission.perm = status.mode
+    for entry in status.entries:
+        added = message.entries.add()
+        added.type = entry.type  # type: ignore[assignment]
+        added.scope = entry.scope  # type: ignore[assignment]
+        added.permissions = entry.permission  # type: ignore[assignment]
+        if entry.name is not None:
+            added.name = entry.name
+    return response
+
+
+# Blocks
+
+
+def from_extended_block(message: hdfs_pb2.ExtendedBlockProto) -> Block:
+    """A block as its writer reports it."""
+    return Block(
+        BlockId(to_signed(message.blockId)),
+        GenerationStamp(to_signed(message.generationStamp)),
+        to_signed(message.numBytes),
+        BlockState.UNDER_CONSTRUCTION,
+    )

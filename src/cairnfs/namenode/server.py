@@ -1,0 +1,282 @@
+"""The RPC port of a NameNode: connections, and the way of a call through them.
+
+Bytes received -> events of `wire.rpc` -> the method's handler -> an operation -> bytes sent.
+There is no task, future or thread per call; everything runs in callbacks of one event loop.
+
+Invariant: what one client does or leaves undone costs the others nothing but its share of the
+processor.  A connection has a bounded number of calls under way and of bytes to be sent; past
+either it is not read from, and its client's next calls wait in the client's own socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import resource
+import socket
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from cairnfs.errors import AuthorizationException, UnsupportedOperationException
+from cairnfs.namenode.groups import UnixGroups
+from cairnfs.namenode.namenode import NameNode
+from cairnfs.namenode.service import Handler, IncomingCall, Service
+from cairnfs.namesystem.permissions import Caller
+from cairnfs.wire.protocols import Method, MethodTable
+from cairnfs.wire.rpc import Call, Closed, ConnectionContext, Send, ServerConnection, ServerEvent
+
+log = logging.getLogger(__name__)
+
+CALLS_UNDER_WAY_MAX = 256  # of one connection
+UNSENT_BYTES_MAX = 4 << 20  # of one connection, and what the calls under way add to it
+IDLE_LIMIT_S = 20.0  # twice ipc.client.connection.maxidletime
+IDLE_CONNECTIONS_MAX = 4000  # ipc.client.idlethreshold: as many may be idle for longer
+BACKLOG = 256  # ipc.server.listen.queue.size
+
+
+class RpcServer:
+    """Serves any number of protocols on one port, from `start` until `stop`."""
+
+    def __init__(
+        self,
+        namenode: NameNode,
+        services: Iterable[Service],
+        *,
+        groups: UnixGroups | None = None,
+        impersonators: Iterable[str] = (),
+    ) -> None:
+        """`impersonators` may act for other users, as the superuser may."""
+        self.namenode = namenode
+        self.groups = groups or UnixGroups()
+        self.handlers: dict[Method, Handler] = {}
+        protocols = []
+        for service in services:
+            protocols.append(service.protocol)
+            for method in service.protocol.methods.values():
+                self.handlers[method] = service.handlers.get(method, _refuse)
+        self.methods = MethodTable(protocols)
+        self._impersonators = frozenset(impersonators)
+        self._connections: set[RpcConnection] = set()
+        self._listener: asyncio.Server | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the port, which is a free one if 0 was asked for."""
+        _allow_many_connections()
+        loop = asyncio.get_running_loop()
+        try:
+            self._listener = await loop.create_server(
+                lambda: RpcConnection(self), host, port, backlog=BACKLOG, reuse_address=True
+            )
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise OSError(error.errno, f"port {port} of {host} is in use") from None
+            raise
+        self._sweep = loop.call_later(IDLE_LIMIT_S, self._sweep_connections)
+        return cast(int, self._listener.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Take up no more calls, and end the connections when those under way are answered.
+
+        So first this, then the NameNode is stopped; or the other way round, which answers
+        what arrives meanwhile with StandbyException.
+        """
+        if self._listener is not None:
+            self._listener.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for connection in list(self._connections):
+            connection.close_when_answered()
+        while self._connections:
+            await asyncio.sleep(0.01)
+
+    def opened(self, connection: RpcConnection) -> None:
+        self._connections.add(connection)
+
+    def ended(self, connection: RpcConnection) -> None:
+        self._connections.discard(connection)
+
+    def identify(self, context: ConnectionContext, address: str) -> Caller:
+        """Who calls; raises AuthorizationException if they may not be who they say."""
+        if context.real_user is not None and context.real_user != context.user:
+            self._check_impersonation(context.real_user, context.user, address)
+        return self._caller(context.user, address)
+
+    def _check_impersonation(self, real_user: str, user: str, address: str) -> None:
+        if (
+            real_user not in self._impersonators
+            and not self._caller(real_user, address).is_superuser
+        ):
+            raise AuthorizationException(f"User: {real_user} is not allowed to impersonate {user}")
+
+    def _caller(self, user: str, address: str) -> Caller:
+        return self.namenode.caller(user, self.groups.of(user), address)
+
+    def _sweep_connections(self) -> None:
+        """End what has been silent since the last time, as far as that is called for."""
+        for connection in list(self._connections):
+            if connection.is_silent() and (
+                not connection.is_open or len(self._connections) > IDLE_CONNECTIONS_MAX
+            ):
+                connection.abort()
+        loop = asyncio.get_running_loop()
+        self._sweep = loop.call_later(IDLE_LIMIT_S, self._sweep_connections)
+
+
+class RpcConnection(asyncio.Protocol):
+    """One client's connection."""
+
+    def __init__(self, server: RpcServer) -> None:
+        self._server = server
+        self._namenode = server.namenode
+        self._handlers: Mapping[Method, Handler] = server.handlers
+        self._machine = ServerConnection(server.methods, self._authorize)
+        self._loop = asyncio.get_running_loop()
+        self._caller: Caller | None = None
+        self._address = ""
+        self._under_way = 0
+        self._events: deque[ServerEvent] = deque()  # that wait for calls under way to end
+        self._replies: list[bytes] = []  # to be sent in this turn of the loop
+        self._reads = True
+        self._client_reads = True
+        self._was_silent = False
+        self._closing = False
+
+    # From the transport.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
+        self._transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
+        )
+        self._address = self._transport.get_extra_info("peername")[0]
+        self._server.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._was_silent = False
+        events = self._machine.receive_data(data)
+        if self._events:
+            self._events.extend(events)
+            return
+        for index, event in enumerate(events):
+            if self._under_way >= CALLS_UNDER_WAY_MAX:
+                self._events.extend(events[index:])
+                self._pause_or_resume()
+                return
+            self._take_up(event)
+
+    def pause_writing(self) -> None:
+        self._client_reads = False
+        self._pause_or_resume()
+
+    def resume_writing(self) -> None:
+        self._client_reads = True
+        self._pause_or_resume()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._closing = True
+        self._events.clear()
+        self._server.ended(self)
+
+    # From the calls under way.
+
+    def send_reply(self, reply: bytes) -> None:
+        """Send the reply to one of the calls; those of a turn of the loop together."""
+        self._under_way -= 1
+        if self._under_way or self._replies:  # more are likely to follow
+            if not self._replies:
+                self._loop.call_soon(self._send_replies)
+            self._replies.append(reply)
+        elif not self._transport.is_closing():
+            self._transport.write(reply)
+        if self._events and self._under_way == CALLS_UNDER_WAY_MAX // 2:
+            self._loop.call_soon(self._take_up_more)
+        if self._closing and not self._under_way:
+            self._loop.call_soon(self._transport.close)
+
+    # From the server.
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client has said who it is."""
+        return self._caller is not None
+
+    def is_silent(self) -> bool:
+        """Whether nothing was heard and nothing was under way since the last time of asking."""
+        was_silent, self._was_silent = self._was_silent, not self._under_way
+        return was_silent and self._was_silent
+
+    def close_when_answered(self) -> None:
+        self._closing = True
+        self._events.clear()
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+        if not self._under_way:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def _authorize(self, context: ConnectionContext) -> None:
+        self._caller = self._server.identify(context, self._address)
+
+    def _take_up(self, event: ServerEvent) -> None:
+        if type(event) is Call:
+            self._begin(event)
+        elif type(event) is Send:
+            self._transport.write(event.data)
+        elif type(event) is Closed:
+            log.info("the connection of %s ends: %s", self._address, event.error)
+            self._transport.close()
+
+    def _begin(self, event: Call) -> None:
+        """Let the call be handled; what becomes of it, `send_reply` is told."""
+        assert self._caller is not None, "the machine lets nobody call before"
+        self._under_way += 1
+        call = IncomingCall(self, event, self._namenode, self._caller)
+        try:
+            response = self._handlers[event.method](
+                call, event.method.decode_request(event.request)
+            )
+        except Exception as error:
+            call.fail(error)
+        else:
+            if response is not None:
+                call.answer(response)
+
+    def _take_up_more(self) -> None:
+        while self._events and self._under_way < CALLS_UNDER_WAY_MAX:
+            self._take_up(self._events.popleft())
+        self._pause_or_resume()
+
+    def _pause_or_resume(self) -> None:
+        """Read from the client as long as it reads and has not too much under way."""
+        reads = self._client_reads and not self._events
+        if reads is self._reads or self._closing or self._transport.is_closing():
+            return
+        self._reads = reads
+        if reads:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def _send_replies(self) -> None:
+        replies = b"".join(self._replies)
+        self._replies.clear()
+        if not self._transport.is_closing():
+            self._transport.write(replies)
+
+
+def _refuse(call: IncomingCall, request: object) -> None:
+    raise UnsupportedOperationException(f"{call.method.name} is not offered by this NameNode")
+
+
+def _allow_many_connections() -> None:
+    """Use as many file descriptors as the system lets us."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):  # then it's as many as there are
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,173 @@
+"""How a protocol is served: its calls, each with a handler.
+
+A module that serves a protocol makes a `Service` and hands it one function per call, named
+as the call is, in snake case; `RpcServer` takes any number of services:
+
+    DATANODE_SERVICE = Service(DATANODE_PROTOCOL)
+
+    @DATANODE_SERVICE.handler
+    def version_request(
+        call: IncomingCall, request: VersionRequestProto
+    ) -> VersionResponseProto:
+        return VersionResponseProto(info=...)
+
+A handler is given the call and its decoded request, in the event loop, and so never waits.
+It does one of three things, or raises, which is an answer too:
+
+    it returns the response                       which is sent at once
+    it returns None after `call.run`              the result of an operation is the answer
+    it returns None and keeps the call            for `call.answer` or `call.fail` later, once
+
+Invariant: every call is answered exactly once, whatever its handler does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from google.protobuf.message import Message
+
+from cairnfs.errors import HdfsError, IOException
+from cairnfs.namenode.namenode import NameNode
+from cairnfs.namesystem.permissions import Caller
+from cairnfs.transaction.calls import Call, CallKey, Operation, R
+from cairnfs.wire import rpc, rpc_replies
+from cairnfs.wire.protocols import Method
+from cairnfs.wire.protocols import Protocol as WireProtocol
+
+log = logging.getLogger(__name__)
+
+CLIENT_ID_BYTES = 16  # any other is none, and its calls cannot be told apart (RetryCache)
+
+Response: TypeAlias = Message | bytes
+"""What a call is answered with; bytes are an encoded message."""
+
+Handler: TypeAlias = Callable[["IncomingCall", Any], Response | None]
+"""A function of a call and its request; see the module's text."""
+
+H = TypeVar("H", bound=Handler)
+
+
+class Connection(Protocol):
+    """Where a call came from."""
+
+    def send_reply(self, reply: bytes) -> None:
+        """Send the one reply to a call of this connection, if there is still someone to read it."""
+        ...
+
+
+class Service:
+    """The calls of one protocol, and who handles them."""
+
+    def __init__(self, protocol: WireProtocol) -> None:
+        self.protocol = protocol
+        self.handlers: dict[Method, Handler] = {}
+        self._by_name = {name.lower(): method for name, method in protocol.methods.items()}
+
+    @classmethod
+    def join(cls, *parts: Service) -> Service:
+        """One service of parts that serve the same protocol."""
+        joined = cls(parts[0].protocol)
+        for part in parts:
+            assert part.protocol is joined.protocol
+            assert joined.handlers.keys().isdisjoint(part.handlers)
+            joined.handlers |= part.handlers
+        return joined
+
+    def handler(self, function: H) -> H:
+        """Let `function` handle the call of its name: `get_ez_for_path` is getEZForPath.
+
+        An underscore at the end does not count; it tells `delete_` from the module `delete`.
+        """
+        method = self._by_name[function.__name__.replace("_", "")]
+        assert method not in self.handlers, f"{method} has a handler"
+        self.handlers[method] = function
+        return function
+
+
+class IncomingCall:
+    """One call, from its arrival to its answer.  All methods belong to the event loop."""
+
+    __slots__ = ("_call", "_connection", "_encode", "caller", "namenode")
+
+    def __init__(
+        self, connection: Connection, call: rpc.Call, namenode: NameNode, caller: Caller
+    ) -> None:
+        self._connection = connection
+        self._call = call
+        self.namenode = namenode
+        self.caller = caller
+
+    @property
+    def method(self) -> Method:
+        return self._call.method
+
+    def run(
+        self, operation: Operation[R], encode: Callable[[R], Response], *arguments: object
+    ) -> None:
+        """Run an operation for the caller; `encode` makes the response of its result.
+
+        The caller goes before the other arguments.
+        """
+        self._encode = encode
+        self._submit(operation, (self.caller, *arguments), self._done)
+
+    def start(
+        self,
+        operation: Operation[R],
+        done: Callable[[R | None, BaseException | None], None],
+        *arguments: object,
+    ) -> None:
+        """Run an operation as a part of this call, which `done` goes on with.
+
+        It belongs to no caller unless one is among the arguments.
+        """
+        self._submit(operation, arguments, done)
+
+    def answer(self, response: Response) -> None:
+        """The call has succeeded."""
+        if type(response) is not bytes:
+            response = response.SerializeToString()  # type: ignore[union-attr]
+        call = self._call
+        self._connection.send_reply(
+            rpc_replies.encode_reply(call.call_id, call.header.reply_tail, response)
+        )
+
+    def fail(self, error: BaseException) -> None:
+        """The call has failed: with an error that callers know, or with one of our own."""
+        if not isinstance(error, HdfsError):
+            log.error("%s failed", self._call.method, exc_info=error)
+            error = IOException(f"{type(error).__name__} in {self._call.method.name}; see the log")
+        call = self._call
+        self._connection.send_reply(
+            rpc_replies.encode_error(
+                call.call_id, call.header.client_id, call.header.retry_count, error
+            )
+        )
+
+    def _submit(
+        self,
+        operation: Operation[Any],
+        arguments: tuple[object, ...],
+        done: Callable[[Any, BaseException | None], None],
+    ) -> None:
+        key, is_retry = None, False
+        if operation.at_most_once:
+            header = self._call.header
+            if len(header.client_id) == CLIENT_ID_BYTES:
+                key = CallKey(header.client_id, self._call.call_id)
+                is_retry = header.retry_count > 0
+        self.namenode.runner.submit(Call(operation, arguments, done, key, is_retry))
+
+    def _done(self, result: Any, error: BaseException | None) -> None:
+        if error is None:
+            try:
+                response = self._encode(result)
+            except Exception as failure:
+                error = failure
+            else:
+                self.answer(response)
+                return
+        self.fail(error)
