@@ -30,6 +30,8 @@ class NameNodeSettings:
     expiry_s: float = 4.0  # without a heartbeat, a NameNode is taken for dead
     duties: bool = True  # whether this NameNode takes part in background work
     duty_interval_s: float = 1.0
+    datanode_stale_after_s: float = 30.0  # without a heartbeat, a DataNode is avoided
+    datanode_dead_after_s: float = 630.0  # and at last its replicas are made anew elsewhere
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "store", str(self.store))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from cairnfs.clock import Clock
 from cairnfs.errors import HdfsError
@@ -34,10 +34,21 @@ RECLAIM_PAGE = 100  # detached subtrees looked at in one step
 REPLIES_PAGE = 1000
 
 
+Step = Callable[[], Awaitable[int]]
+"""Does a bounded part of a duty; more than 0: there is more to do at once."""
+
+
 class Duties:
     """The background work of one NameNode."""
 
-    def __init__(self, runner: Runner, opened: OpenStore, clock: Clock, interval_s: float) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        opened: OpenStore,
+        clock: Clock,
+        interval_s: float,
+        more: Mapping[str, Step] | None = None,
+    ) -> None:
         self._runner = runner
         self._store = opened.store
         self._membership = opened.membership
@@ -45,6 +56,12 @@ class Duties:
         self._interval_s = interval_s
         self._task: asyncio.Task[None] | None = None
         self._holders_seen = b""
+        self._steps: dict[str, Step] = {
+            RECLAIM: self.reclaim_detached,
+            REPLIES: self.expire_replies,
+            HOLDERS: self.forget_holders,
+            **(more or {}),
+        }
         self.owned: set[str] = set()
 
     def start(self) -> None:
@@ -85,14 +102,9 @@ class Duties:
         return len(self._holders_seen)
 
     async def _work(self) -> None:
-        duties: dict[str, Callable[[], Awaitable[int]]] = {
-            RECLAIM: self.reclaim_detached,
-            REPLIES: self.expire_replies,
-            HOLDERS: self.forget_holders,
-        }
         while True:
             busy = False
-            for name, step in duties.items():
+            for name, step in self._steps.items():
                 try:
                     busy |= await self._do(name, step)
                 except HdfsError as error:
@@ -101,7 +113,7 @@ class Duties:
                     log.exception("duty %s failed; it is tried again", name)
             await asyncio.sleep(0 if busy else self._interval_s)
 
-    async def _do(self, name: str, step: Callable[[], Awaitable[int]]) -> bool:
+    async def _do(self, name: str, step: Step) -> bool:
         """Do one step of a duty if it is ours; True if there is more to do at once."""
         if not await self._membership.try_acquire(name, LEASE_S):
             self.owned.discard(name)

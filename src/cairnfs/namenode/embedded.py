@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Coroutine, Iterable
 from typing import Any, Self
 
-from cairnfs.blocks.records import Block, StorageType
+from cairnfs.blocks.records import Block, StorageNumber, StorageType
 from cairnfs.clock import Clock
 from cairnfs.config import FormatSettings, NameNodeSettings
 from cairnfs.errors import HdfsError
@@ -35,7 +35,7 @@ from cairnfs.namesystem import (
     symlinks,
 )
 from cairnfs.namesystem.acls import parse_spec
-from cairnfs.namesystem.inodes import AclEntry, InodeId
+from cairnfs.namesystem.inodes import AclEntry, Inode, InodeId
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
@@ -201,7 +201,12 @@ class ClientProtocol:
         self, path: str, previous: Block | None = None, file_id: int = 0
     ) -> file_blocks.LocatedBlock:
         return self._call(
-            file_blocks.add_block, FsPath.parse(path), self.client_name, previous, InodeId(file_id)
+            file_blocks.add_block,
+            FsPath.parse(path),
+            self.client_name,
+            previous,
+            InodeId(file_id),
+            _no_targets,
         )
 
     def abandon_block(self, path: str, block: Block, file_id: int = 0) -> None:
@@ -308,3 +313,8 @@ def _entries(spec: str | Iterable[AclEntry], *, with_permissions: bool = True) -
     if isinstance(spec, str):
         return parse_spec(spec, with_permissions=with_permissions)
     return list(spec)
+
+
+def _no_targets(file: Inode) -> tuple[StorageNumber, ...]:
+    """Whoever calls from this process keeps data elsewhere, if at all."""
+    return ()

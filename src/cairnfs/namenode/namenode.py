@@ -7,12 +7,15 @@ other NameNode on the same store goes on where this one stopped.
 from __future__ import annotations
 
 import gc
+import zlib
 from typing import Any, assert_never
 
 from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import Control, NameNodeSettings
+from cairnfs.namenode.datanodes import DataNodes
 from cairnfs.namenode.duties import Duties
 from cairnfs.namenode.opening import OpenStore, open_store
+from cairnfs.namenode.redundancy import REDUNDANCY, Redundancy
 from cairnfs.namesystem.lookup import prefetch_paths
 from cairnfs.namesystem.permissions import Caller, make_caller
 from cairnfs.store.base import Store
@@ -30,16 +33,34 @@ class NameNode:
         self.settings = settings
         self.store = opened.store
         self.membership = opened.membership
+        self.clock = clock
+        self.cluster_id = opened.meta["cluster id"]
+        # Hadoop has three names for one thing: the others follow from the first.
+        self.namespace_id = zlib.crc32(self.cluster_id.encode()) & 0x7FFFFFFF or 1
+        created_ms = opened.meta["created"]
+        self.block_pool_id = f"BP-{self.namespace_id}-127.0.0.1-{created_ms}"
         self.superuser = opened.meta["superuser"]
         self.supergroup = opened.meta["supergroup"]
         self._runner = make_runner(settings.control, self.store, clock, self.membership)
-        self._duties = Duties(self._runner, opened, clock, settings.duty_interval_s)
+        self.datanodes = DataNodes(
+            stale_after_s=settings.datanode_stale_after_s,
+            dead_after_s=settings.datanode_dead_after_s,
+        )
+        self.redundancy = Redundancy(self._runner, self.store, self.datanodes, clock)
+        self._duties = Duties(
+            self._runner,
+            opened,
+            clock,
+            settings.duty_interval_s,
+            {REDUNDANCY: self.redundancy.step},
+        )
 
     @classmethod
     async def start(cls, settings: NameNodeSettings, clock: Clock | None = None) -> NameNode:
         """Open the store, join the other NameNodes, and begin to serve."""
         opened = await open_store(settings)
         namenode = cls(settings, opened, clock or SystemClock())
+        await namenode.redundancy.load()
         if settings.duties:
             namenode._duties.start()
         return namenode
@@ -58,6 +79,11 @@ class NameNode:
     def caller(self, user: str, groups: tuple[str, ...] = (), address: str = "") -> Caller:
         """Who calls, with the rights that this namespace gives them."""
         return make_caller(user, groups, self.superuser, self.supergroup, address)
+
+    @property
+    def gives_commands(self) -> bool:
+        """Whether DataNodes are to do what this NameNode says: one NameNode has that duty."""
+        return self.membership.holds(REDUNDANCY)
 
     @property
     def statistics(self) -> RunnerStatistics:

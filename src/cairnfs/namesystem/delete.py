@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from cairnfs.blocks.reports import discard_replicas, need_replicas
 from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
@@ -119,8 +120,10 @@ def reclaim(tx: Transaction, id: InodeId) -> bool:
     tx.cover(found.covered_txid)
     if found.kind is Kind.FILE:
         rows = tx.scan(Table.BLOCKS, id, b"", RECLAIM_BATCH)
-        for key, _ in rows:
+        need_replicas(tx, [block.id for _, block in rows])
+        for key, block in rows:
             tx.delete(key)
+            discard_replicas(tx, block.id)
     else:
         rows = tx.scan(Table.INODES, id, b"", RECLAIM_BATCH)
         tx.need(leases.lease_key(inode.id) for _, inode in rows if inode.under_construction)

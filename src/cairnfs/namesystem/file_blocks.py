@@ -3,14 +3,39 @@
 Invariant: the rows of a file's blocks are numbered from 0 to
 `block_count - 1`, and only the last may be under construction, which
 `has_open_block` says; its length is not in `length_bytes` yet.
+
+A block whose writer has said how long it is is *committed*, and *complete* as soon as a
+DataNode has reported a replica of it.  One that was given no targets (by callers in this
+process, who keep data elsewhere) is complete on its writer's word.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import msgspec
 
-from cairnfs.blocks.records import Block, BlockId, BlockState, GenerationStamp, block_key
-from cairnfs.errors import IllegalArgumentException, IOException
+from cairnfs.blocks.records import (
+    Block,
+    BlockId,
+    BlockState,
+    GenerationStamp,
+    ReplicaStatus,
+    StorageNumber,
+    block_key,
+)
+from cairnfs.blocks.reports import (
+    discard_replicas,
+    good_replicas,
+    need_replicas,
+    put_check,
+    replicas_of,
+)
+from cairnfs.errors import (
+    IllegalArgumentException,
+    IOException,
+    NotReplicatedYetException,
+)
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.attributes import access_time_is_stale
 from cairnfs.namesystem.inodes import Inode, InodeId
@@ -29,11 +54,17 @@ from cairnfs.transaction.transaction import Transaction
 BLOCKS_MAX = 10_000  # dfs.namenode.fs-limits.max-blocks-per-file
 
 
+ChooseTargets = Callable[[Inode], tuple[StorageNumber, ...]]
+"""Chooses storages for a new block of a file; raises IOException if there are too few."""
+
+
 class LocatedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A block, and where in the file it begins."""
+    """A block, where in the file it begins, and where its replicas are or are being written."""
 
     block: Block
     offset_bytes: int
+    storages: tuple[StorageNumber, ...] = ()
+    is_corrupt: bool = False  # it has replicas, and all of them are bad
 
     @property
     def end_bytes(self) -> int:
@@ -60,6 +91,7 @@ def add_block(
     holder: str,
     previous: Block | None,
     file_id: InodeId,
+    choose: ChooseTargets,
 ) -> LocatedBlock:
     """Allocate the next block of an open file; `previous`, if any, is finished now.
 
@@ -83,12 +115,15 @@ def add_block(
             "File has reached the limit on maximum number of blocks"
             f" (dfs.namenode.fs-limits.max-blocks-per-file): {file.block_count} >= {BLOCKS_MAX}"
         )
+    _check_progress(tx, lookup, file)
     file = finish_last_block(tx, lookup, file, previous)
+    targets = choose(file)
     block = Block(
         BlockId(tx.next_number("block id")),
         GenerationStamp(tx.next_number("generation stamp")),
         0,
         BlockState.UNDER_CONSTRUCTION,
+        targets,
     )
     tx.put_new(block_key(file.id, file.block_count), block)
     charge_space(tx, lookup.path, lookup.ancestors, file.block_size_bytes * file.replication)
@@ -96,7 +131,83 @@ def add_block(
         key_of(file),
         msgspec.structs.replace(file, block_count=file.block_count + 1, has_open_block=True),
     )
-    return LocatedBlock(block, file.length_bytes)
+    return LocatedBlock(block, file.length_bytes, targets)
+
+
+@operation(mutates=False)
+def get_additional_datanode(
+    tx: Transaction,
+    caller: Caller,
+    path: FsPath,
+    holder: str,
+    file_id: InodeId,
+    choose: ChooseTargets,
+) -> tuple[StorageNumber, ...]:
+    """Storages to take the place of those that a writer's pipeline has lost."""
+    lookup = leases.resolve_by_id(tx, caller, path, file_id)
+    return choose(leases.check_lease(tx, caller, lookup, file_id, holder))
+
+
+@operation()
+def update_block_for_pipeline(
+    tx: Transaction, caller: Caller, holder: str, block: Block
+) -> LocatedBlock:
+    """A new generation stamp for a pipeline that is being mended.
+
+    It counts once `update_pipeline` says that the replicas have it.
+    """
+    file, last = _open_block(tx, caller, holder, block)
+    stamp = GenerationStamp(tx.next_number("generation stamp"))
+    stamped = msgspec.structs.replace(last, generation_stamp=stamp)
+    return LocatedBlock(stamped, file.length_bytes, last.targets)
+
+
+@operation(at_most_once=True)
+def update_pipeline(
+    tx: Transaction,
+    caller: Caller,
+    holder: str,
+    old: Block,
+    new: Block,
+    targets: Sequence[StorageNumber],
+) -> None:
+    """The pipeline was mended: these storages have the block, under its new stamp."""
+    file, last = _open_block(tx, caller, holder, old)
+    if (
+        new.id != old.id
+        or new.generation_stamp <= last.generation_stamp
+        or new.length_bytes < last.length_bytes
+    ):
+        raise IOException(
+            f"Update {old} (size={last.length_bytes}) to an older state: {new}"
+            f" (size={new.length_bytes})"
+        )
+    changed = msgspec.structs.replace(
+        last, generation_stamp=new.generation_stamp, targets=tuple(targets)
+    )
+    tx.put(block_key(file.id, file.block_count - 1), changed)
+
+
+@operation()
+def fsync(
+    tx: Transaction,
+    caller: Caller,
+    path: FsPath,
+    holder: str,
+    file_id: InodeId,
+    last_block_length_bytes: int,
+) -> None:
+    """The file's last block has at least this length now; others may read so far."""
+    lookup = leases.resolve_by_id(tx, caller, path, file_id)
+    file = leases.check_lease(tx, caller, lookup, file_id, holder)
+    last = last_block(tx, file)
+    if last is None or not file.has_open_block:
+        return
+    if last.length_bytes < last_block_length_bytes <= file.block_size_bytes:
+        tx.put(
+            block_key(file.id, file.block_count - 1),
+            last.with_length(last_block_length_bytes),
+        )
 
 
 @operation()
@@ -110,6 +221,7 @@ def abandon_block(
     if last is None or not is_same_block(block, last) or not file.has_open_block:
         return
     tx.delete(block_key(file.id, file.block_count - 1))
+    discard_replicas(tx, last.id)
     refund(tx, lookup.ancestors, space(0, file.block_size_bytes * file.replication))
     tx.put(
         key_of(file),
@@ -132,12 +244,15 @@ def get_block_locations(
     check_access(caller, file, Access.READ, lookup.path)
 
     located = _located(blocks_of(tx, file))
+    chosen = _choose_blocks(located, offset_bytes, offset_bytes + length_bytes)
+    last = located[-1:]
+    need_replicas(tx, {each.block.id for each in chosen + last})
     return LocatedBlocks(
         file.id,
         file.length_bytes,
         file.under_construction,
-        _choose_blocks(located, offset_bytes, offset_bytes + length_bytes),
-        located[-1] if located else None,
+        [_find_replicas(tx, each) for each in chosen],
+        _find_replicas(tx, last[0]) if last else None,
         bool(located) and not file.has_open_block,
         access_time_is_stale(file, tx.now_ms),
     )
@@ -154,7 +269,7 @@ def finish_last_block(
     assert reported is not None, "a block is finished by whoever wrote it"
     _check_reported(lookup, file, last, reported)
     length = reported.length_bytes
-    finished = msgspec.structs.replace(last, length_bytes=length, state=BlockState.COMPLETE)
+    finished = _finished(tx, msgspec.structs.replace(last, length_bytes=length))
     tx.put(block_key(file.id, file.block_count - 1), finished)
     unused = (file.block_size_bytes - length) * file.replication
     refund(tx, lookup.ancestors, space(-length, unused))
@@ -163,6 +278,25 @@ def finish_last_block(
     )
     tx.put(key_of(file), changed)
     return changed
+
+
+def count_reported(tx: Transaction, block: Block, length_bytes: int) -> int:
+    """How many of a block's targets have reported it, of this length."""
+    return sum(
+        replica.length_bytes == length_bytes
+        and replica.generation_stamp == block.generation_stamp
+        and replica.status is ReplicaStatus.GOOD
+        for _, replica in replicas_of(tx, block.id)
+    )
+
+
+def check_blocks_complete(tx: Transaction, file: Inode) -> bool:
+    """Whether every block has a replica: before the last two, `add_block` has seen to it."""
+    for index in (file.block_count - 2, file.block_count - 1):
+        block = _block_at(tx, file, index)
+        if block is not None and block.state is not BlockState.COMPLETE:
+            return False
+    return True
 
 
 def blocks_of(tx: Transaction, file: Inode) -> list[Block]:
@@ -199,7 +333,53 @@ def _retried_block(
             f"Request looked like a retry to allocate block {_show(last)} but it already"
             f" contains {last.length_bytes} bytes"
         )
-    return LocatedBlock(last, file.length_bytes)
+    return LocatedBlock(last, file.length_bytes, last.targets)
+
+
+def _finished(tx: Transaction, block: Block) -> Block:
+    """A block whose length is known now; if it lacks replicas, that is put down."""
+    if not block.targets:
+        return msgspec.structs.replace(block, state=BlockState.COMPLETE)
+    reported = count_reported(tx, block, block.length_bytes)
+    if reported < len(block.targets):
+        put_check(tx, block.id)
+    if not reported:
+        return msgspec.structs.replace(block, state=BlockState.COMMITTED)
+    return msgspec.structs.replace(block, state=BlockState.COMPLETE, targets=())
+
+
+def _check_progress(tx: Transaction, lookup: Lookup, file: Inode) -> None:
+    """The block before the last has a replica (HDFS's checkFileProgress)."""
+    before_last = _block_at(tx, file, file.block_count - 2)
+    if before_last is not None and before_last.state is not BlockState.COMPLETE:
+        raise NotReplicatedYetException(f"Not replicated yet: {lookup.path}")
+
+
+def _open_block(tx: Transaction, caller: Caller, holder: str, block: Block) -> tuple[Inode, Block]:
+    """The block that `holder` is writing, and its file, by the block's id."""
+    found = tx.list_by_id(Table.BLOCKS, block.id)
+    file: Inode | None = tx.get_by_id(Table.INODES, found[0][0][1]) if found else None
+    if file is None or not file.under_construction:
+        raise IOException(f"{block} does not exist or is not under construction")
+    leases.check_holder_of(tx, caller, file, holder)
+    last = last_block(tx, file)
+    if last is None or last.id != block.id or not file.has_open_block:
+        raise IOException(f"{block} is not the last block of its file, or is finished")
+    return file, last
+
+
+def _find_replicas(tx: Transaction, located: LocatedBlock) -> LocatedBlock:
+    """Where a reader finds the block; one that is being written, where its writer writes."""
+    block = located.block
+    if block.state is BlockState.UNDER_CONSTRUCTION:
+        return msgspec.structs.replace(located, storages=block.targets)
+    storages = good_replicas(tx, block)
+    if not storages and block.state is BlockState.COMMITTED:
+        return msgspec.structs.replace(located, storages=block.targets)
+    if storages:
+        return msgspec.structs.replace(located, storages=tuple(storages))
+    bad = tuple(storage for storage, _ in replicas_of(tx, block.id))
+    return msgspec.structs.replace(located, storages=bad, is_corrupt=bool(bad))
 
 
 def _check_reported(lookup: Lookup, file: Inode, last: Block, reported: Block) -> None:

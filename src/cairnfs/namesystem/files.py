@@ -23,7 +23,13 @@ from cairnfs.namesystem import leases
 from cairnfs.namesystem.acls import Acl, inherit_default
 from cairnfs.namesystem.delete import detach
 from cairnfs.namesystem.directories import add_directories, add_inode, implied_mode
-from cairnfs.namesystem.file_blocks import finish_last_block, is_same_block, last_block
+from cairnfs.namesystem.file_blocks import (
+    check_blocks_complete,
+    count_reported,
+    finish_last_block,
+    is_same_block,
+    last_block,
+)
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.lookup import (
     check_ancestor_access,
@@ -131,10 +137,13 @@ def complete(
     holder: str,
     last: Block | None,
     file_id: InodeId,
+    wait_for_all: bool = False,
 ) -> bool:
     """Close a file that is being written; False: its last block is not known to be written.
 
-    Closing it twice is allowed: the answer got lost.
+    With `wait_for_all`, also if a DataNode of its pipeline has not reported it yet: who can
+    wait a moment spares the check whether replicas are lacking.  Closing a file twice is
+    allowed: the answer got lost.
     """
     lookup = leases.resolve_by_id(tx, caller, path, file_id)
     target = lookup.target
@@ -144,7 +153,14 @@ def complete(
     file = leases.check_lease(tx, caller, lookup, file_id, holder)
     if file.has_open_block and last is None:
         return False
+    if wait_for_all and file.has_open_block and last is not None:
+        written = last_block(tx, file)
+        assert written is not None
+        if count_reported(tx, written, last.length_bytes) < len(written.targets):
+            return False
     file = finish_last_block(tx, lookup, file, last)
+    if not check_blocks_complete(tx, file):
+        return False
     leases.remove(tx, file.id)
     tx.put(
         key_of(file),

@@ -143,18 +143,33 @@ def check_lease(tx: Transaction, caller: Caller, lookup: Lookup, id: InodeId, ho
         raise LeaseExpiredException(
             f"File is not open for writing: {_describe(lookup.path, id, holder)}"
         )
-    lease = get(tx, inode.id)
-    owner = lease.holder
-    if caller.user != lease.user and not caller.is_superuser:
-        raise LeaseExpiredException(
-            f"Client (={holder}) of user {caller.user} is not the lease owner of inode {inode.id}"
-        )
+    owner = check_user(tx, caller, inode, holder).holder
     if owner != holder:
         raise LeaseExpiredException(
             f"Client (={holder}) is not the lease owner (={owner}:"
             f" {_describe(lookup.path, id, holder)}"
         )
     return inode
+
+
+def check_user(tx: Transaction, caller: Caller, inode: Inode, holder: str) -> Lease:
+    """The lease of a file under construction belongs to the caller, whatever its client."""
+    lease = get(tx, inode.id)
+    if caller.user != lease.user and not caller.is_superuser:
+        raise LeaseExpiredException(
+            f"Client (={holder}) of user {caller.user} is not the lease owner of inode {inode.id}"
+        )
+    return lease
+
+
+def check_holder_of(tx: Transaction, caller: Caller, inode: Inode, holder: str) -> None:
+    """`holder` is writing the file, for the user who opened it."""
+    owner = check_user(tx, caller, inode, holder).holder
+    if owner != holder:
+        raise LeaseExpiredException(
+            f"Lease mismatch: inode {inode.id} is accessed by a non lease holder {holder}, its"
+            f" lease is {owner}'s"
+        )
 
 
 def _describe(path: FsPath, id: int, holder: str) -> str:

@@ -1,12 +1,16 @@
 """Every kind of row in one table, and the version of the whole.
 
-| table      | a            | b             | id           | what                               |
-|------------|--------------|---------------|--------------|------------------------------------|
-| INODES     | parent id    | name          | inode id     | files, directories, links          |
-| BLOCKS     | inode id     | index         | block id     | the blocks of a file, in order     |
-| LEASES     | inode id     |               |              | who is writing a file              |
-| HOLDERS    | 0            | client name   |              | when a writer was last heard of    |
-| ORPHANS    | 0            | inode id      |              | detached subtrees to be reclaimed  |
+| table         | a            | b             | id           | what                              |
+|---------------|--------------|---------------|--------------|-----------------------------------|
+| INODES        | parent id    | name          | inode id     | files, directories, links         |
+| BLOCKS        | inode id     | index         | block id     | the blocks of a file, in order    |
+| LEASES        | inode id     |               |              | who is writing a file             |
+| HOLDERS       | 0            | client name   |              | when a writer was last heard of   |
+| ORPHANS       | 0            | inode id      |              | detached subtrees to be reclaimed |
+| REPLICAS      | storage      | block id      | block id     | what is on which storage          |
+| DATANODES     | 0            | uuid          |              | DataNodes and their storages      |
+| CHECKS        | 0            | block id      |              | blocks whose replicas to look at  |
+| INVALIDATIONS | storage      | block id      |              | replicas to be deleted            |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order.
 """
@@ -27,6 +31,10 @@ class Table(enum.IntEnum):
     LEASES = 2
     HOLDERS = 3
     ORPHANS = 4
+    REPLICAS = 5
+    DATANODES = 6
+    CHECKS = 7
+    INVALIDATIONS = 8
 
 
 KEEPS_PAST = frozenset({int(Table.INODES), int(Table.BLOCKS)})
@@ -43,6 +51,7 @@ COUNTERS = {
     "inode id": FIRST_INODE_ID,
     "block id": FIRST_BLOCK_ID,
     "generation stamp": FIRST_GENERATION_STAMP,
+    "storage": 1,
 }
 
 REPLY_RETENTION_MS = 600_000  # ten minutes, as HDFS's retry cache

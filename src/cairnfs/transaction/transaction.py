@@ -71,13 +71,18 @@ class MustRunAlone(Exception):
 class View(Protocol):
     """A snapshot to run on.  Each method may raise `Missing`."""
 
+    @property
+    def never_lacks(self) -> bool:
+        """Whether `Missing` is never raised, since rows are read as they are asked for."""
+        ...
+
     def entry(self, key: Key) -> Entry: ...
 
     def knows(self, key: Key) -> bool:
         """Whether there is a row at hand for the key, or the news that there is none."""
         ...
 
-    def key_of_id(self, table: int, id: int) -> Key | None: ...
+    def keys_of_id(self, table: int, id: int) -> list[Key]: ...
 
     def scan(self, scan: Scan) -> list[tuple[Key, Entry]]: ...
 
@@ -174,11 +179,26 @@ class Transaction:
 
     def get_by_id(self, table: Table, id: int) -> Any:
         """The record of a table that carries this id, or None."""
-        key = self._view.key_of_id(table, id)
-        return None if key is None else self.get(key)
+        keys = self._view.keys_of_id(table, id)
+        return self.get(keys[0]) if keys else None
 
-    def need(self, keys: Iterable[Key] = (), totals: Iterable[int] = ()) -> None:
+    def list_by_id(self, table: Table, id: int) -> list[tuple[Key, Any]]:
+        """All records of a table that carry this id, in the order of their keys.
+
+        Those that are found are validated; that no other one has appeared is not.
+        """
+        found = [(key, self.get(key)) for key in sorted(self._view.keys_of_id(table, id))]
+        return [(key, record) for key, record in found if record is not None]
+
+    def need(
+        self,
+        keys: Iterable[Key] = (),
+        totals: Iterable[int] = (),
+        ids: Iterable[tuple[int, int]] = (),
+    ) -> None:
         """Have these at hand before they are asked for one by one: one read for all."""
+        if self._view.never_lacks:
+            return
         lacking = Reading()
         for key in keys:
             try:
@@ -190,7 +210,12 @@ class Transaction:
                 self._view.totals(id)
             except Missing:
                 lacking.totals.append(id)
-        if lacking.keys or lacking.totals:
+        for table, id in ids:
+            try:
+                self._view.keys_of_id(table, id)
+            except Missing:
+                lacking.ids.append((table, id))
+        if lacking.keys or lacking.totals or lacking.ids:
             raise Missing(lacking)
 
     def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:

@@ -24,11 +24,13 @@ from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, Transactio
 class CommittedRows(Protocol):
     """Committed rows; each method may raise `Missing`."""
 
+    never_lacks: bool
+
     def entry(self, key: Key) -> Entry: ...
 
     def knows(self, key: Key) -> bool: ...
 
-    def key_of_id(self, table: int, id: int) -> Key | None: ...
+    def keys_of_id(self, table: int, id: int) -> list[Key]: ...
 
     def scan(self, scan: Scan) -> list[tuple[Key, Entry]]: ...
 
@@ -81,6 +83,8 @@ class RowCache:
 class CachedRows(RowCache):
     """A bounded cache over a store of our own."""
 
+    never_lacks = True
+
     def __init__(self, reads: LocalReads, entries_max: int) -> None:
         super().__init__(entries_max)
         self._reads = reads
@@ -96,9 +100,8 @@ class CachedRows(RowCache):
             self.remember(key, entry)
         return entry
 
-    def key_of_id(self, table: int, id: int) -> Key | None:
-        rows = self._reads.rows_of_id(table, id)
-        return rows[0].key if rows else None
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
+        return [row.key for row in self._reads.rows_of_id(table, id)]
 
     def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
         return [
@@ -143,13 +146,15 @@ class RememberedRows(RowCache):
     committed.  For the others they are hints of what to read (`hints.Hints`).
     """
 
+    never_lacks = False
+
     def entry(self, key: Key) -> Entry:
         entry = self._young.get(key) or self.find(key)
         if entry is None:
             raise Missing(Reading(keys=[key]))
         return entry
 
-    def key_of_id(self, table: int, id: int) -> Key | None:
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
         raise Missing(Reading(ids=[(table, id)]))
 
     def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
@@ -179,19 +184,21 @@ class RememberedRows(RowCache):
 class LoadedRows:
     """What was asked for and what was found, as of one moment."""
 
+    never_lacks = False
+
     def __init__(self, reading: Reading, found: Found) -> None:
         self._asked = set(reading.keys)
         self.entries = {key: _entry(row) for key, row in found.rows.items()}
-        self._ids: dict[tuple[int, int], Key | None] = {}
+        self._ids: dict[tuple[int, int], list[Key]] = {}
         self._scans = {
             scan: [(row.key, _entry(row)) for row in rows] for scan, rows in found.scans.items()
         }
         self._totals = found.totals
         self._totals_asked = set(reading.totals)
         for pair in reading.ids:
-            rows = found.ids.get(pair)
-            self._ids[pair] = rows[0].key if rows else None
-            for row in rows or ():
+            rows = found.ids.get(pair, [])
+            self._ids[pair] = [row.key for row in rows]
+            for row in rows:
                 self.entries.setdefault(row.key, _entry(row))
         for page in self._scans.values():
             self.entries.update(page)
@@ -207,7 +214,7 @@ class LoadedRows:
     def knows(self, key: Key) -> bool:
         return key in self._asked or key in self.entries
 
-    def key_of_id(self, table: int, id: int) -> Key | None:
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
         try:
             return self._ids[table, id]
         except KeyError:
@@ -268,8 +275,13 @@ class Speculation:
         self._peeked = peeked
         self.groups: list[Group] = []
         self._pending: dict[Key, Entry] = {}
+        self._pending_ids: dict[tuple[int, int], set[Key]] = {}
 
     # Reading.
+
+    @property
+    def never_lacks(self) -> bool:
+        return self.committed.never_lacks
 
     def entry(self, key: Key) -> Entry:
         return self._pending.get(key) or self.committed.entry(key)
@@ -277,15 +289,13 @@ class Speculation:
     def knows(self, key: Key) -> bool:
         return key in self._pending or self.committed.knows(key)
 
-    def key_of_id(self, table: int, id: int) -> Key | None:
-        # Few rows are pending and few calls ask: a search beats an index.
-        for key, entry in self._pending.items():
-            if key[0] == table and entry.record is not None and id_of(table, entry.record) == id:
-                return key
-        committed = self.committed.key_of_id(table, id)
-        if committed is None or committed not in self._pending:
-            return committed
-        return None  # it was removed, or another one took its place
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
+        keys = [key for key in self.committed.keys_of_id(table, id) if key not in self._pending]
+        for key in self._pending_ids.get((table, id), ()):
+            entry = self._pending.get(key)  # another record may have taken the key since
+            if entry is not None and entry.record is not None and id_of(table, entry.record) == id:
+                keys.append(key)
+        return keys
 
     def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
         prefix = (scan.table, scan.a)
@@ -328,6 +338,10 @@ class Speculation:
         for key, record in transaction.writes.items():
             before = pending.get(key) or reads.get(key, NO_ENTRY)
             pending[key] = written[key] = Entry(record, 0, transaction, before)
+            if record is not None:
+                id = id_of(key[0], record)
+                if id is not None:
+                    self._pending_ids.setdefault((key[0], id), set()).add(key)
 
     def retire(self, transaction: Transaction, txid: int) -> list[tuple[Key, Entry]]:
         """The transaction is committed; returns its entries that are still the newest."""
@@ -340,6 +354,7 @@ class Speculation:
             if pending.get(key) is entry:
                 del pending[key]
                 newest.append((key, entry))
+            self._forget_id(key, entry)
         return newest
 
     def withdraw(self, transaction: Transaction) -> None:
@@ -351,7 +366,22 @@ class Speculation:
                 self._pending[key] = before
             else:
                 del self._pending[key]
+            self._forget_id(key, entry)
         transaction.written = {}
+
+    def _forget_id(self, key: Key, entry: Entry) -> None:
+        """An entry is pending no more; another one under its key may still have its id."""
+        id = None if entry.record is None else id_of(key[0], entry.record)
+        if id is None:
+            return
+        left = self._pending.get(key)
+        if left is not None and left.record is not None and id_of(key[0], left.record) == id:
+            return
+        keys = self._pending_ids.get((key[0], id))
+        if keys is not None:
+            keys.discard(key)
+            if not keys:
+                del self._pending_ids[key[0], id]
 
 
 def _entry(row: Row) -> Entry:

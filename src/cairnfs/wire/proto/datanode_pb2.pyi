@@ -17,16 +17,18 @@ class RegisterDatanodeRequestProto(_message.Message):
     def __init__(self, registration: _Optional[_Union[DatanodeRegistrationProto, _Mapping]] = ...) -> None: ...
 
 class DatanodeRegistrationProto(_message.Message):
-    __slots__ = ("datanodeID", "storageInfo", "keys", "softwareVersion")
+    __slots__ = ("datanodeID", "storageInfo", "keys", "softwareVersion", "rack")
     DATANODEID_FIELD_NUMBER: _ClassVar[int]
     STORAGEINFO_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     SOFTWAREVERSION_FIELD_NUMBER: _ClassVar[int]
+    RACK_FIELD_NUMBER: _ClassVar[int]
     datanodeID: _hdfs_pb2.DatanodeIDProto
     storageInfo: _hdfs_server_pb2.StorageInfoProto
     keys: _hdfs_server_pb2.ExportedBlockKeysProto
     softwareVersion: str
-    def __init__(self, datanodeID: _Optional[_Union[_hdfs_pb2.DatanodeIDProto, _Mapping]] = ..., storageInfo: _Optional[_Union[_hdfs_server_pb2.StorageInfoProto, _Mapping]] = ..., keys: _Optional[_Union[_hdfs_server_pb2.ExportedBlockKeysProto, _Mapping]] = ..., softwareVersion: _Optional[str] = ...) -> None: ...
+    rack: str
+    def __init__(self, datanodeID: _Optional[_Union[_hdfs_pb2.DatanodeIDProto, _Mapping]] = ..., storageInfo: _Optional[_Union[_hdfs_server_pb2.StorageInfoProto, _Mapping]] = ..., keys: _Optional[_Union[_hdfs_server_pb2.ExportedBlockKeysProto, _Mapping]] = ..., softwareVersion: _Optional[str] = ..., rack: _Optional[str] = ...) -> None: ...
 
 class RegisterDatanodeResponseProto(_message.Message):
     __slots__ = ("registration",)

@@ -1,0 +1,280 @@
+"""The redundancy duty: every block has as many good replicas as its file asks for.
+
+CHECKS names the blocks to look at.  Each step takes a page of them, asks `plan_block`
+what to do, and does it: copies are queued as commands for DataNodes, replicas to be
+deleted become rows in INVALIDATIONS.  A block leaves CHECKS when there is nothing to do.
+
+Copies under way are known to the NameNode that has the duty, and to nobody else: when
+another one takes over it may order a copy twice, and then has one replica too many, which
+is found and deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from cairnfs.blocks.placement import Target
+from cairnfs.blocks.records import (
+    Block,
+    BlockId,
+    BlockState,
+    Check,
+    DataNode,
+    Invalidation,
+    ReplicaStatus,
+    StorageNumber,
+)
+from cairnfs.blocks.registration import list_datanodes, set_dead
+from cairnfs.blocks.replication import (
+    BlockPlan,
+    BlockView,
+    Copy,
+    Integrity,
+    ReplicaView,
+    plan_block,
+)
+from cairnfs.blocks.reports import put_checks
+from cairnfs.clock import Clock
+from cairnfs.namenode.datanodes import DataNodes, LiveDataNode, Transfer
+from cairnfs.namesystem.redundancy import (
+    BlockFacts,
+    drop_replicas,
+    finish_check,
+    inspect_block,
+)
+from cairnfs.store.base import Reading, Scan, Store
+from cairnfs.store.schema import NUMBER, Table
+from cairnfs.transaction.calls import Call
+from cairnfs.transaction.records import decode
+from cairnfs.transaction.runner import Runner, run
+
+log = logging.getLogger(__name__)
+
+REDUNDANCY = "redundancy"
+
+CHECKS_PAGE = 200  # blocks looked at in one step
+INVALIDATIONS_PAGE = 1000  # replicas of one storage to be deleted
+GRACE_MS = 3_000  # the other DataNodes of a pipeline are given so long to report
+COPY_LIMIT_S = 300.0  # dfs.namenode.reconstruction.pending.timeout-sec
+
+
+class PendingCopy(msgspec.Struct, frozen=True, gc=False):
+    """A copy that was ordered, and until when it is awaited."""
+
+    targets: tuple[StorageNumber, ...]
+    deadline_s: float
+
+
+class Redundancy:
+    """See the module's text.  `step` is for `Duties`."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        store: Store,
+        datanodes: DataNodes,
+        clock: Clock,
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._runner = runner
+        self._store = store
+        self._datanodes = datanodes
+        self._clock = clock
+        self._now_s = now_s
+        self._after = b""  # where the next page of CHECKS begins
+        self._pending: dict[BlockId, PendingCopy] = {}
+        self._told: dict[tuple[int, BlockId], float] = {}  # invalidations, and when told last
+        self.waiting = 0  # blocks in CHECKS that could not be helped, in the last round
+        self.missing = 0  # of those, without any good replica
+        self._waiting_now = 0
+        self._missing_now = 0
+
+    async def load(self) -> None:
+        """Learn which DataNodes there are."""
+        after = b""
+        while page := await run(self._runner, Call(list_datanodes, (after,))):
+            for record in page:
+                self._datanodes.put(record)
+            after = page[-1].uuid.encode()
+
+    async def step(self) -> int:
+        """One round over a page of blocks; more than 0 if there is more to do at once."""
+        self._datanodes.refresh_all()
+        await self._give_up_the_dead()
+        await self._tell_invalidations()
+        return await self._check_page()
+
+    # DataNodes.
+
+    async def _give_up_the_dead(self) -> None:
+        for node in self._datanodes.find_dead():
+            log.warning(
+                "DataNode %s was not heard of for %.0f s: its replicas are made anew elsewhere",
+                node.record.transfer_address,
+                self._datanodes.dead_after_s,
+            )
+            await self.check_all_of(node)
+            record: DataNode = await run(self._runner, Call(set_dead, (node.record.uuid, True)))
+            self._datanodes.put(record)
+            node.is_registered = False
+            node.transfers.clear()
+
+    async def check_all_of(self, node: LiveDataNode) -> None:
+        """Have all blocks of a DataNode looked at."""
+        for storage in node.record.storages:
+            after = b""
+            while True:
+                after = await run(self._runner, Call(put_checks, (storage.number, after)))
+                if not after:
+                    break
+
+    async def _tell_invalidations(self) -> None:
+        """Queue the deletions of each storage whose DataNode can be told."""
+        now_s = self._now_s()
+        self._told = {key: at for key, at in self._told.items() if now_s - at < COPY_LIMIT_S}
+        scans: dict[Scan, LiveDataNode] = {}
+        for node in self._datanodes:
+            if node.is_registered and self._datanodes.is_alive(node):
+                for storage in node.record.storages:
+                    scan = Scan(Table.INVALIDATIONS, storage.number, b"", INVALIDATIONS_PAGE)
+                    scans[scan] = node
+        if not scans:
+            return
+        found = await self._store.read(Reading(scans=list(scans)))
+        for scan, rows in found.scans.items():
+            node = scans[scan]
+            for row in rows:
+                block_id = BlockId(NUMBER.unpack(row.key[2])[0])
+                if (scan.a, block_id) not in self._told:
+                    self._told[scan.a, block_id] = now_s
+                    invalidation: Invalidation = decode(Table.INVALIDATIONS, row.data)
+                    node.invalidations[block_id] = Block(
+                        block_id, invalidation.generation_stamp, 0, BlockState.COMPLETE
+                    )
+
+    # Blocks.
+
+    async def _check_page(self) -> int:
+        scan = Scan(Table.CHECKS, 0, self._after, CHECKS_PAGE)
+        found = await self._store.read(Reading(scans=[scan]))
+        rows = found.scans[scan]
+        if not rows and not self._after:
+            self.waiting = self.missing = 0
+            return 0
+        done = 0
+        now_ms = self._clock.now_ms()
+        for row in rows:
+            check: Check = decode(Table.CHECKS, row.data)
+            if now_ms - check.since_ms >= GRACE_MS:
+                done += await self._check(BlockId(NUMBER.unpack(row.key[2])[0]))
+        if len(rows) == CHECKS_PAGE:
+            self._after = rows[-1].key[2]
+            return CHECKS_PAGE
+        self._after = b""
+        self.waiting, self._waiting_now = self._waiting_now, 0
+        self.missing, self._missing_now = self._missing_now, 0
+        return 0
+
+    async def _check(self, block_id: BlockId) -> bool:
+        """Look at one block, and do what can be done; whether it is well."""
+        facts: BlockFacts | None = await run(self._runner, Call(inspect_block, (block_id,)))
+        if facts is None:
+            await run(self._runner, Call(finish_check, (block_id,)))
+            self._pending.pop(block_id, None)
+            return True
+        view = self._view(facts)
+        if facts.block.state is not BlockState.COMPLETE:
+            return False
+        plan = plan_block(view, self._datanodes.cluster, self._datanodes.random)
+        if plan.copy is not None:
+            self._order(facts, plan.copy)
+        await self._drop(facts, view, plan)
+        if plan.priority is None and not view.pending and plan.is_empty:
+            await run(self._runner, Call(finish_check, (block_id,)))
+            return True
+        self._waiting_now += 1
+        if not any(replica.integrity is Integrity.GOOD for replica in view.replicas):
+            self._missing_now += 1
+        return False
+
+    def _view(self, facts: BlockFacts) -> BlockView:
+        """The block as plans know it."""
+        replicas = []
+        have = set()
+        for storage, replica in facts.replicas:
+            for target in self._datanodes.targets([storage]):
+                integrity = Integrity.GOOD
+                if replica.status is ReplicaStatus.CORRUPT:
+                    integrity = Integrity.CORRUPT
+                elif replica.generation_stamp != facts.block.generation_stamp:
+                    integrity = Integrity.OUTDATED
+                is_excess = replica.status is ReplicaStatus.EXCESS
+                replicas.append(ReplicaView(target.node, target.storage, integrity, is_excess))
+                have.add(storage)
+        return BlockView(
+            length_bytes=facts.block.length_bytes,
+            replication=facts.file.replication,
+            policy=self._datanodes.policy_of(facts.file),
+            replicas=tuple(replicas),
+            state=facts.block.state,
+            pending=self._pending_targets(facts.block.id, have),
+        )
+
+    def _pending_targets(self, block_id: BlockId, have: set[StorageNumber]) -> tuple[Target, ...]:
+        pending = self._pending.get(block_id)
+        if pending is None:
+            return ()
+        left = tuple(storage for storage in pending.targets if storage not in have)
+        if not left or self._now_s() > pending.deadline_s:
+            del self._pending[block_id]
+            return ()
+        return tuple(self._datanodes.targets(left))
+
+    def _order(self, facts: BlockFacts, copy: Copy) -> None:
+        node = self._datanodes.get(copy.source.uuid)
+        numbers = tuple(self._numbers(copy.targets))
+        if node is None or not numbers:
+            return
+        targets = tuple(self._datanodes.locate_in_order(numbers))
+        node.transfers.append(Transfer(facts.block, targets))
+        self._pending[facts.block.id] = PendingCopy(numbers, self._now_s() + COPY_LIMIT_S)
+        log.info(
+            "%s is copied from %s to %s",
+            facts.block,
+            node.record.transfer_address,
+            ", ".join(target.datanode.transfer_address for target in targets),
+        )
+
+    async def _drop(self, facts: BlockFacts, view: BlockView, plan: BlockPlan) -> None:
+        dropped = {
+            number
+            for replica in (*plan.deletions, *plan.invalidations)
+            if (number := self._number(replica.uuid, replica.storage.storage_id)) is not None
+        }
+        if not dropped:
+            return
+        kept = [
+            number
+            for replica in view.replicas
+            if replica.integrity is Integrity.GOOD
+            and replica.node.is_alive
+            and (number := self._number(replica.uuid, replica.storage.storage_id)) is not None
+            and number not in dropped
+        ]
+        if not kept:
+            return
+        await run(
+            self._runner, Call(drop_replicas, (facts.block.id, sorted(dropped), sorted(kept)))
+        )
+
+    def _numbers(self, targets: Iterable[Target]) -> list[StorageNumber]:
+        found = (self._number(each.node.uuid, each.storage.storage_id) for each in targets)
+        return [number for number in found if number is not None]
+
+    def _number(self, uuid: str, storage_id: str) -> StorageNumber | None:
+        return self._datanodes.number_of(uuid, storage_id)
