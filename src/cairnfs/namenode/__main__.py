@@ -10,13 +10,15 @@ import sys
 
 from cairnfs.config import NameNodeSettings
 from cairnfs.errors import HdfsError, SchemaVersionError
+from cairnfs.namenode.admin_protocols import ADMIN_SERVICES
 from cairnfs.namenode.client_protocol import CLIENT_SERVICE
+from cairnfs.namenode.datanode_protocol import DATANODE_SERVICE, LIFELINE_SERVICE
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namenode.server import RpcServer
 
 RPC_PORT = 8020
-SERVICES = (CLIENT_SERVICE,)
+SERVICES = (CLIENT_SERVICE, DATANODE_SERVICE, LIFELINE_SERVICE, *ADMIN_SERVICES)
 
 
 async def serve(settings: NameNodeSettings, host: str, port: int) -> None:

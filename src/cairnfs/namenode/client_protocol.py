@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cairnfs.namenode import client_namespace
+from cairnfs.namenode import client_absent, client_cluster, client_files, client_namespace
 from cairnfs.namenode.service import Service
 
-CLIENT_SERVICE = Service.join(client_namespace.CALLS)
+CLIENT_SERVICE = Service.join(
+    client_namespace.CALLS, client_files.CALLS, client_cluster.CALLS, client_absent.CALLS
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cairnfs.blocks.policies import StoragePolicy
-from cairnfs.blocks.records import Block, BlockId, BlockState, GenerationStamp, StorageType
+from cairnfs.blocks.records import StorageType
 from cairnfs.namesystem.acl_operations import AclStatus
 from cairnfs.namesystem.directories import ContentSummary, Listing
 from cairnfs.namesystem.inodes import AclEntry, Kind, Quota
@@ -202,16 +202,3 @@ def to_acl_status(status: AclStatus) -> acl_pb2.GetAclStatusResponseProto:
         if entry.name is not None:
             added.name = entry.name
     return response
-
-
-# Blocks
-
-
-def from_extended_block(message: hdfs_pb2.ExtendedBlockProto) -> Block:
-    """A block as its writer reports it."""
-    return Block(
-        BlockId(to_signed(message.blockId)),
-        GenerationStamp(to_signed(message.generationStamp)),
-        to_signed(message.numBytes),
-        BlockState.UNDER_CONSTRUCTION,
-    )

@@ -131,7 +131,8 @@ class RpcConnection(asyncio.Protocol):
 
     def __init__(self, server: RpcServer) -> None:
         self._server = server
-        self._namenode = server.namenode
+        self.namenode = server.namenode
+        self.groups = server.groups
         self._handlers: Mapping[Method, Handler] = server.handlers
         self._machine = ServerConnection(server.methods, self._authorize)
         self._loop = asyncio.get_running_loop()
@@ -237,7 +238,7 @@ class RpcConnection(asyncio.Protocol):
         """Let the call be handled; what becomes of it, `send_reply` is told."""
         assert self._caller is not None, "the machine lets nobody call before"
         self._under_way += 1
-        call = IncomingCall(self, event, self._namenode, self._caller)
+        call = IncomingCall(self, event, self._caller)
         try:
             response = self._handlers[event.method](
                 call, event.method.decode_request(event.request)

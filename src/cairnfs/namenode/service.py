@@ -30,6 +30,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from google.protobuf.message import Message
 
 from cairnfs.errors import HdfsError, IOException
+from cairnfs.namenode.groups import UnixGroups
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.transaction.calls import Call, CallKey, Operation, R
@@ -52,6 +53,9 @@ H = TypeVar("H", bound=Handler)
 
 class Connection(Protocol):
     """Where a call came from."""
+
+    namenode: NameNode
+    groups: UnixGroups
 
     def send_reply(self, reply: bytes) -> None:
         """Send the one reply to a call of this connection, if there is still someone to read it."""
@@ -90,19 +94,26 @@ class Service:
 class IncomingCall:
     """One call, from its arrival to its answer.  All methods belong to the event loop."""
 
-    __slots__ = ("_call", "_connection", "_encode", "caller", "namenode")
+    __slots__ = ("_call", "_connection", "_encode", "_is_answered", "caller")
 
-    def __init__(
-        self, connection: Connection, call: rpc.Call, namenode: NameNode, caller: Caller
-    ) -> None:
+    def __init__(self, connection: Connection, call: rpc.Call, caller: Caller) -> None:
         self._connection = connection
         self._call = call
-        self.namenode = namenode
+        self._is_answered = False
         self.caller = caller
 
     @property
     def method(self) -> Method:
         return self._call.method
+
+    @property
+    def namenode(self) -> NameNode:
+        return self._connection.namenode
+
+    @property
+    def groups(self) -> UnixGroups:
+        """The groups of users, as this server knows them."""
+        return self._connection.groups
 
     def run(
         self, operation: Operation[R], encode: Callable[[R], Response], *arguments: object
@@ -122,30 +133,41 @@ class IncomingCall:
     ) -> None:
         """Run an operation as a part of this call, which `done` goes on with.
 
-        It belongs to no caller unless one is among the arguments.
+        It belongs to no caller unless one is among the arguments.  If `done` raises, that
+        is the answer.
         """
-        self._submit(operation, arguments, done)
+
+        def go_on(result: Any, error: BaseException | None) -> None:
+            try:
+                done(result, error)
+            except Exception as failure:
+                self.fail(failure)
+
+        self._submit(operation, arguments, go_on)
 
     def answer(self, response: Response) -> None:
         """The call has succeeded."""
         if type(response) is not bytes:
             response = response.SerializeToString()  # type: ignore[union-attr]
         call = self._call
-        self._connection.send_reply(
-            rpc_replies.encode_reply(call.call_id, call.header.reply_tail, response)
-        )
+        self._reply(rpc_replies.encode_reply(call.call_id, call.header.reply_tail, response))
 
     def fail(self, error: BaseException) -> None:
         """The call has failed: with an error that callers know, or with one of our own."""
         if not isinstance(error, HdfsError):
             log.error("%s failed", self._call.method, exc_info=error)
             error = IOException(f"{type(error).__name__} in {self._call.method.name}; see the log")
-        call = self._call
-        self._connection.send_reply(
-            rpc_replies.encode_error(
-                call.call_id, call.header.client_id, call.header.retry_count, error
-            )
+        call, header = self._call, self._call.header
+        self._reply(
+            rpc_replies.encode_error(call.call_id, header.client_id, header.retry_count, error)
         )
+
+    def _reply(self, reply: bytes) -> None:
+        if self._is_answered:
+            log.error("%s has been answered already", self._call.method)
+            return
+        self._is_answered = True
+        self._connection.send_reply(reply)
 
     def _submit(
         self,
@@ -159,7 +181,7 @@ class IncomingCall:
             if len(header.client_id) == CLIENT_ID_BYTES:
                 key = CallKey(header.client_id, self._call.call_id)
                 is_retry = header.retry_count > 0
-        self.namenode.runner.submit(Call(operation, arguments, done, key, is_retry))
+        self._connection.namenode.runner.submit(Call(operation, arguments, done, key, is_retry))
 
     def _done(self, result: Any, error: BaseException | None) -> None:
         if error is None:

@@ -1,0 +1,307 @@
+"""ClientNamenodeProtocol: the cluster, what it offers, and what its administrator asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from cairnfs.blocks.policies import DEFAULT, POLICIES
+from cairnfs.blocks.records import AdminState
+from cairnfs.errors import FileNotFoundException, UnsupportedOperationException
+from cairnfs.namenode.admin_protocols import check_superuser
+from cairnfs.namenode.block_messages import fill_datanode_info
+from cairnfs.namenode.datanodes import LiveDataNode
+from cairnfs.namenode.messages import NOTHING, to_storage_policy
+from cairnfs.namenode.service import IncomingCall, Service
+from cairnfs.namesystem import directories
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.status import FileStatus
+from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.wire.proto import ha_service_pb2, hdfs_pb2
+from cairnfs.wire.protocols import CLIENT_PROTOCOL
+
+CALLS = Service(CLIENT_PROTOCOL)
+
+BLOCK_SIZE_BYTES = 128 << 20  # dfs.blocksize
+REPLICATION = 3  # dfs.replication
+BYTES_PER_CHECKSUM = 512  # dfs.bytes-per-checksum
+WRITE_PACKET_BYTES = 64 << 10  # dfs.client-write-packet-size
+FILE_BUFFER_BYTES = 4096  # io.file.buffer.size
+
+
+# What clients go by
+
+
+@CALLS.handler
+def get_server_defaults(
+    call: IncomingCall, request: pb.GetServerDefaultsRequestProto
+) -> pb.GetServerDefaultsResponseProto:
+    response = pb.GetServerDefaultsResponseProto()
+    defaults = response.serverDefaults
+    defaults.blockSize = BLOCK_SIZE_BYTES
+    defaults.bytesPerChecksum = BYTES_PER_CHECKSUM
+    defaults.writePacketSize = WRITE_PACKET_BYTES
+    defaults.replication = REPLICATION
+    defaults.fileBufferSize = FILE_BUFFER_BYTES
+    defaults.encryptDataTransfer = False
+    defaults.trashInterval = 0
+    defaults.checksumType = hdfs_pb2.CHECKSUM_CRC32C
+    defaults.keyProviderUri = ""
+    defaults.policyId = DEFAULT.id
+    defaults.snapshotTrashRootEnabled = False
+    return response
+
+
+@CALLS.handler
+def get_ha_service_state(
+    call: IncomingCall, request: pb.HAServiceStateRequestProto
+) -> pb.HAServiceStateResponseProto:
+    return pb.HAServiceStateResponseProto(state=ha_service_pb2.ACTIVE)
+
+
+@CALLS.handler
+def msync(call: IncomingCall, request: pb.MsyncRequestProto) -> bytes:
+    """Every NameNode answers with what is on disk: there is nothing to catch up with."""
+    return NOTHING
+
+
+# Storage policies
+
+
+@CALLS.handler
+def get_storage_policies(
+    call: IncomingCall, request: pb.GetStoragePoliciesRequestProto
+) -> pb.GetStoragePoliciesResponseProto:
+    return pb.GetStoragePoliciesResponseProto(policies=map(to_storage_policy, POLICIES))
+
+
+@CALLS.handler
+def get_storage_policy(call: IncomingCall, request: pb.GetStoragePolicyRequestProto) -> None:
+    """The default, of anything that exists."""
+    path = FsPath.parse(request.path)
+
+    def encode(status: FileStatus | None) -> pb.GetStoragePolicyResponseProto:
+        if status is None:
+            raise FileNotFoundException(f"File/Directory does not exist: {path}")
+        return pb.GetStoragePolicyResponseProto(storagePolicy=to_storage_policy(DEFAULT))
+
+    call.run(directories.get_file_info, encode, path)
+
+
+@CALLS.handler
+def set_storage_policy(call: IncomingCall, request: pb.SetStoragePolicyRequestProto) -> None:
+    raise UnsupportedOperationException("setStoragePolicy is not supported yet")
+
+
+@CALLS.handler
+def unset_storage_policy(call: IncomingCall, request: pb.UnsetStoragePolicyRequestProto) -> None:
+    raise UnsupportedOperationException("unsetStoragePolicy is not supported yet")
+
+
+@CALLS.handler
+def satisfy_storage_policy(
+    call: IncomingCall, request: pb.SatisfyStoragePolicyRequestProto
+) -> None:
+    raise UnsupportedOperationException("satisfyStoragePolicy is not supported yet")
+
+
+# DataNodes and space
+
+
+@CALLS.handler
+def get_fs_stats(
+    call: IncomingCall, request: pb.GetFsStatusRequestProto
+) -> pb.GetFsStatsResponseProto:
+    living = [node for node in call.namenode.datanodes if call.namenode.datanodes.is_alive(node)]
+    return pb.GetFsStatsResponseProto(
+        capacity=sum(node.sum(lambda usage: usage.capacity_bytes) for node in living),
+        used=sum(node.sum(lambda usage: usage.used_bytes) for node in living),
+        remaining=sum(node.sum(lambda usage: usage.remaining_bytes) for node in living),
+        under_replicated=0,
+        corrupt_blocks=0,
+        missing_blocks=0,
+        missing_repl_one_blocks=0,
+        blocks_in_future=0,
+        pending_deletion_blocks=0,
+    )
+
+
+@CALLS.handler
+def get_fs_replicated_block_stats(
+    call: IncomingCall, request: pb.GetFsReplicatedBlockStatsRequestProto
+) -> pb.GetFsReplicatedBlockStatsResponseProto:
+    return pb.GetFsReplicatedBlockStatsResponseProto(
+        low_redundancy=0,
+        corrupt_blocks=0,
+        missing_blocks=0,
+        missing_repl_one_blocks=0,
+        blocks_in_future=0,
+        pending_deletion_blocks=0,
+        highest_prio_low_redundancy_blocks=0,
+        badly_distributed_blocks=0,
+    )
+
+
+@CALLS.handler
+def get_fs_ec_block_group_stats(
+    call: IncomingCall, request: pb.GetFsECBlockGroupStatsRequestProto
+) -> pb.GetFsECBlockGroupStatsResponseProto:
+    """No block is erasure coded."""
+    return pb.GetFsECBlockGroupStatsResponseProto(
+        low_redundancy=0,
+        corrupt_blocks=0,
+        missing_blocks=0,
+        blocks_in_future=0,
+        pending_deletion_blocks=0,
+        highest_prio_low_redundancy_blocks=0,
+    )
+
+
+@CALLS.handler
+def get_datanode_report(
+    call: IncomingCall, request: pb.GetDatanodeReportRequestProto
+) -> pb.GetDatanodeReportResponseProto:
+    response = pb.GetDatanodeReportResponseProto()
+    for node in _datanodes_of_type(call, request.type):
+        fill_datanode_info(response.di.add(), node)
+    return response
+
+
+@CALLS.handler
+def get_datanode_storage_report(
+    call: IncomingCall, request: pb.GetDatanodeStorageReportRequestProto
+) -> pb.GetDatanodeStorageReportResponseProto:
+    response = pb.GetDatanodeStorageReportResponseProto()
+    for node in _datanodes_of_type(call, request.type):
+        report = response.datanodeStorageReports.add()
+        fill_datanode_info(report.datanodeInfo, node)
+        for storage in node.record.storages:
+            usage = node.usage.get(storage.id)
+            if usage is None:
+                continue
+            of_storage = report.storageReports.add()
+            of_storage.storageUuid = storage.id
+            of_storage.storage.storageUuid = storage.id
+            of_storage.storage.storageType = storage.type.value  # type: ignore[assignment]
+            of_storage.failed = usage.has_failed
+            of_storage.capacity = usage.capacity_bytes
+            of_storage.dfsUsed = usage.used_bytes
+            of_storage.remaining = usage.remaining_bytes
+            of_storage.blockPoolUsed = usage.block_pool_used_bytes
+            of_storage.nonDfsUsed = usage.non_dfs_used_bytes
+    return response
+
+
+@CALLS.handler
+def get_slow_datanode_report(
+    call: IncomingCall, request: pb.GetSlowDatanodeReportRequestProto
+) -> pb.GetSlowDatanodeReportResponseProto:
+    """None is told from the others, as in an HDFS without peer statistics."""
+    return pb.GetSlowDatanodeReportResponseProto()
+
+
+@CALLS.handler
+def list_corrupt_file_blocks(
+    call: IncomingCall, request: pb.ListCorruptFileBlocksRequestProto
+) -> pb.ListCorruptFileBlocksResponseProto:
+    check_superuser(call)
+    response = pb.ListCorruptFileBlocksResponseProto()
+    response.corrupt.cookie = request.cookie
+    return response
+
+
+def _datanodes_of_type(
+    call: IncomingCall, type: pb.DatanodeReportTypeProto
+) -> Iterator[LiveDataNode]:
+    datanodes = call.namenode.datanodes
+    matches = _MATCHES[type]
+    return (node for node in datanodes if matches(node, datanodes.is_alive(node)))
+
+
+def _is_in(state: AdminState) -> Callable[[LiveDataNode, bool], bool]:
+    return lambda node, is_alive: is_alive and node.record.admin_state == state
+
+
+_MATCHES: dict[int, Callable[[LiveDataNode, bool], bool]] = {
+    pb.ALL: lambda node, is_alive: True,
+    pb.LIVE: lambda node, is_alive: is_alive,
+    pb.DEAD: lambda node, is_alive: not is_alive,
+    pb.DECOMMISSIONING: _is_in(AdminState.DECOMMISSION_INPROGRESS),
+    pb.ENTERING_MAINTENANCE: _is_in(AdminState.ENTERING_MAINTENANCE),
+    pb.IN_MAINTENANCE: _is_in(AdminState.IN_MAINTENANCE),
+}
+
+
+# Administration: there is neither an image to be saved nor a log to be rolled
+
+
+@CALLS.handler
+def set_safe_mode(
+    call: IncomingCall, request: pb.SetSafeModeRequestProto
+) -> pb.SetSafeModeResponseProto:
+    if request.action != pb.SAFEMODE_GET:
+        check_superuser(call)
+        if request.action == pb.SAFEMODE_ENTER:
+            raise UnsupportedOperationException("safe mode is not supported yet")
+    return pb.SetSafeModeResponseProto(result=False)
+
+
+@CALLS.handler
+def save_namespace(
+    call: IncomingCall, request: pb.SaveNamespaceRequestProto
+) -> pb.SaveNamespaceResponseProto:
+    """Whatever was answered is on disk."""
+    check_superuser(call)
+    return pb.SaveNamespaceResponseProto(saved=True)
+
+
+@CALLS.handler
+def roll_edits(call: IncomingCall, request: pb.RollEditsRequestProto) -> None:
+    raise UnsupportedOperationException("rollEdits is not supported: there is no edit log")
+
+
+@CALLS.handler
+def restore_failed_storage(
+    call: IncomingCall, request: pb.RestoreFailedStorageRequestProto
+) -> pb.RestoreFailedStorageResponseProto:
+    check_superuser(call)
+    return pb.RestoreFailedStorageResponseProto(result=False)
+
+
+@CALLS.handler
+def refresh_nodes(call: IncomingCall, request: pb.RefreshNodesRequestProto) -> bytes:
+    """There are no lists of hosts to be read again."""
+    check_superuser(call)
+    return NOTHING
+
+
+@CALLS.handler
+def finalize_upgrade(call: IncomingCall, request: pb.FinalizeUpgradeRequestProto) -> bytes:
+    check_superuser(call)
+    return NOTHING
+
+
+@CALLS.handler
+def upgrade_status(
+    call: IncomingCall, request: pb.UpgradeStatusRequestProto
+) -> pb.UpgradeStatusResponseProto:
+    return pb.UpgradeStatusResponseProto(upgradeFinalized=True)
+
+
+@CALLS.handler
+def rolling_upgrade(call: IncomingCall, request: pb.RollingUpgradeRequestProto) -> bytes:
+    check_superuser(call)
+    if request.action == pb.QUERY:
+        return NOTHING  # there is none
+    raise UnsupportedOperationException("rolling upgrades need no preparation here")
+
+
+@CALLS.handler
+def meta_save(call: IncomingCall, request: pb.MetaSaveRequestProto) -> None:
+    raise UnsupportedOperationException("metaSave is not supported: everything is in the store")
+
+
+@CALLS.handler
+def set_balancer_bandwidth(
+    call: IncomingCall, request: pb.SetBalancerBandwidthRequestProto
+) -> None:
+    raise UnsupportedOperationException("setBalancerBandwidth is not supported yet")

@@ -1,0 +1,298 @@
+"""ClientNamenodeProtocol: files and their blocks, from create to complete, and to read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from cairnfs.blocks.records import Block, StorageNumber
+from cairnfs.errors import UnsupportedOperationException
+from cairnfs.namenode.block_messages import (
+    fill_block_to_write,
+    fill_blocks,
+    from_extended_block,
+)
+from cairnfs.namenode.datanode_protocol import run_bad_blocks
+from cairnfs.namenode.messages import (
+    NOTHING,
+    encode_bool,
+    encode_found_status,
+    encode_nothing,
+    to_signed,
+)
+from cairnfs.namenode.service import IncomingCall, Service
+from cairnfs.namesystem import attributes, file_blocks, files, leases
+from cairnfs.namesystem.inodes import InodeId
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.wire.protocols import CLIENT_PROTOCOL, as_text
+
+CALLS = Service(CLIENT_PROTOCOL)
+
+COMPLETE_WAIT_S = 3.0  # for a DataNode to report the last block
+COMPLETE_WAIT_FOR_ALL_S = 0.1  # for every DataNode of the pipeline to do so
+COMPLETE_POLL_S = 0.02  # reports may come to another NameNode
+
+_parse = FsPath.parse
+
+
+# Writing
+
+
+@CALLS.handler
+def create(call: IncomingCall, request: pb.CreateRequestProto) -> None:
+    if request.ecPolicyName:
+        raise UnsupportedOperationException("create is not supported with an erasure coding policy")
+    call.run(
+        files.create,
+        encode_found_status,
+        _parse(request.src),
+        request.masked.perm,
+        request.unmasked.perm if request.HasField("unmasked") else None,
+        request.clientName,
+        request.createFlag,
+        request.createParent,
+        request.replication,
+        to_signed(request.blockSize),
+    )
+
+
+@CALLS.handler
+def add_block(call: IncomingCall, request: pb.AddBlockRequestProto) -> None:
+    path = _parse(request.src)
+    flags = 0
+    for flag in request.flags:
+        flags |= flag
+    choose = call.namenode.datanodes.chooser(
+        call.caller.address,
+        path,
+        excluded=[node.id.datanodeUuid for node in request.excludeNodes],
+        favored=list(map(as_text, request.favoredNodes)),
+        flags=flags,
+    )
+    call.run(
+        file_blocks.add_block,
+        lambda located: _encode_block(call, pb.AddBlockResponseProto(), located),
+        path,
+        request.clientName,
+        from_extended_block(request.previous) if request.HasField("previous") else None,
+        InodeId(request.fileId),
+        choose,
+    )
+
+
+@CALLS.handler
+def get_additional_datanode(
+    call: IncomingCall, request: pb.GetAdditionalDatanodeRequestProto
+) -> None:
+    """Storages to mend a pipeline with, after those that it still has."""
+    path = _parse(request.src)
+    datanodes = call.namenode.datanodes
+    existing = _find_storages(
+        call, [node.id.datanodeUuid for node in request.existings], request.existingStorageUuids
+    )
+    choose = datanodes.chooser(
+        call.caller.address,
+        path,
+        excluded=[node.id.datanodeUuid for node in request.excludes],
+        existing=existing,
+        count=request.numAdditionalNodes,
+    )
+    block = from_extended_block(request.blk)
+
+    def encode(additional: tuple[StorageNumber, ...]) -> bytes:
+        located = file_blocks.LocatedBlock(block, 0, (*existing, *additional))
+        return _encode_block(call, pb.GetAdditionalDatanodeResponseProto(), located)
+
+    call.run(
+        file_blocks.get_additional_datanode,
+        encode,
+        path,
+        request.clientName,
+        InodeId(request.fileId),
+        choose,
+    )
+
+
+@CALLS.handler
+def update_block_for_pipeline(
+    call: IncomingCall, request: pb.UpdateBlockForPipelineRequestProto
+) -> None:
+    call.run(
+        file_blocks.update_block_for_pipeline,
+        lambda located: _encode_block(call, pb.UpdateBlockForPipelineResponseProto(), located),
+        request.clientName,
+        from_extended_block(request.block),
+    )
+
+
+@CALLS.handler
+def update_pipeline(call: IncomingCall, request: pb.UpdatePipelineRequestProto) -> None:
+    targets = _find_storages(
+        call, [node.datanodeUuid for node in request.newNodes], request.storageIDs
+    )
+    call.run(
+        file_blocks.update_pipeline,
+        encode_nothing,
+        request.clientName,
+        from_extended_block(request.oldBlock),
+        from_extended_block(request.newBlock),
+        targets,
+    )
+
+
+@CALLS.handler
+def abandon_block(call: IncomingCall, request: pb.AbandonBlockRequestProto) -> None:
+    call.run(
+        file_blocks.abandon_block,
+        encode_nothing,
+        _parse(request.src),
+        request.holder,
+        from_extended_block(request.b),
+        InodeId(request.fileId),
+    )
+
+
+@CALLS.handler
+def fsync(call: IncomingCall, request: pb.FsyncRequestProto) -> None:
+    call.run(
+        file_blocks.fsync,
+        encode_nothing,
+        _parse(request.src),
+        request.client,
+        InodeId(request.fileId),
+        request.lastBlockLength,
+    )
+
+
+@CALLS.handler
+def complete(call: IncomingCall, request: pb.CompleteRequestProto) -> None:
+    last = from_extended_block(request.last) if request.HasField("last") else None
+    Completion(
+        call, _parse(request.src), request.clientName, last, InodeId(request.fileId)
+    ).attempt()
+
+
+class Completion:
+    """Closes a file as soon as its last block is known to be written.
+
+    HDFS answers "not yet", and its clients ask again after 400 ms and then ever later.  The
+    report of the DataNode is on its way already: so the answer waits for it instead.
+    """
+
+    def __init__(
+        self, call: IncomingCall, path: FsPath, holder: str, last: Block | None, file_id: InodeId
+    ) -> None:
+        self._call = call
+        self._arguments = (call.caller, path, holder, last, file_id)
+        self._last = last
+        self._loop = asyncio.get_running_loop()
+        self._began_s = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def attempt(self) -> None:
+        waits_for_all = self._loop.time() - self._began_s < COMPLETE_WAIT_FOR_ALL_S
+        self._call.start(files.complete, self._attempted, *self._arguments, waits_for_all)
+
+    def _attempted(self, is_closed: bool | None, error: BaseException | None) -> None:
+        if error is not None:
+            self._call.fail(error)
+        elif is_closed or self._last is None:
+            self._call.answer(encode_bool(bool(is_closed)))
+        elif self._loop.time() - self._began_s >= COMPLETE_WAIT_S:
+            self._call.answer(encode_bool(False))
+        else:
+            self._call.namenode.datanodes.when_reported(self._last.id, self._again)
+            self._timer = self._loop.call_later(COMPLETE_POLL_S, self._again)
+
+    def _again(self) -> None:
+        assert self._timer is not None
+        assert self._last is not None
+        self._timer.cancel()
+        self._call.namenode.datanodes.stop_waiting(self._last.id, self._again)
+        self.attempt()
+
+
+@CALLS.handler
+def append(call: IncomingCall, request: pb.AppendRequestProto) -> None:
+    raise UnsupportedOperationException("append is not supported yet")
+
+
+@CALLS.handler
+def truncate(call: IncomingCall, request: pb.TruncateRequestProto) -> None:
+    raise UnsupportedOperationException("truncate is not supported yet")
+
+
+# Leases
+
+
+@CALLS.handler
+def renew_lease(call: IncomingCall, request: pb.RenewLeaseRequestProto) -> None:
+    call.run(leases.renew_lease, encode_nothing, request.clientName)
+
+
+@CALLS.handler
+def recover_lease(call: IncomingCall, request: pb.RecoverLeaseRequestProto) -> None:
+    raise UnsupportedOperationException("recoverLease is not supported yet")
+
+
+@CALLS.handler
+def list_open_files(
+    call: IncomingCall, request: pb.ListOpenFilesRequestProto
+) -> pb.ListOpenFilesResponseProto:
+    return pb.ListOpenFilesResponseProto(hasMore=False, types=request.types)
+
+
+# Reading
+
+
+@CALLS.handler
+def is_file_closed(call: IncomingCall, request: pb.IsFileClosedRequestProto) -> None:
+    call.run(files.is_file_closed, encode_bool, _parse(request.src))
+
+
+@CALLS.handler
+def get_block_locations(call: IncomingCall, request: pb.GetBlockLocationsRequestProto) -> None:
+    def encode(located: file_blocks.LocatedBlocks) -> pb.GetBlockLocationsResponseProto:
+        if located.access_time_is_stale:
+            # To read is not refused because this cannot be written.
+            call.start(attributes.update_access_time, _ignore, located.inode_id)
+        response = pb.GetBlockLocationsResponseProto()
+        fill_blocks(response.locations, call.namenode, located, call.caller.address)
+        return response
+
+    call.run(
+        file_blocks.get_block_locations,
+        encode,
+        _parse(request.src),
+        to_signed(request.offset),
+        to_signed(request.length),
+    )
+
+
+@CALLS.handler
+def report_bad_blocks(call: IncomingCall, request: pb.ReportBadBlocksRequestProto) -> None:
+    run_bad_blocks(call, request.blocks, lambda: call.answer(NOTHING))
+
+
+def _ignore(result: object, error: BaseException | None) -> None:
+    pass
+
+
+def _encode_block(
+    call: IncomingCall,
+    response: pb.AddBlockResponseProto
+    | pb.GetAdditionalDatanodeResponseProto
+    | pb.UpdateBlockForPipelineResponseProto,
+    located: file_blocks.LocatedBlock,
+) -> bytes:
+    fill_block_to_write(response.block, call.namenode, located)
+    return response.SerializeToString()
+
+
+def _find_storages(
+    call: IncomingCall, uuids: Sequence[str], storage_ids: Sequence[str]
+) -> list[StorageNumber]:
+    """The storages that a client names by DataNode and id, without those nobody knows."""
+    found = map(call.namenode.datanodes.number_of, uuids, storage_ids)
+    return [number for number in found if number is not None]
