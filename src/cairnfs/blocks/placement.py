@@ -20,9 +20,8 @@ from random import Random
 import msgspec
 
 from cairnfs.blocks.policies import StoragePolicy, choose_storage_types
-from cairnfs.blocks.records import StorageType
+from cairnfs.blocks.records import AdminState, StorageType
 from cairnfs.blocks.topology import (
-    AdminState,
     ClusterView,
     DataNodeView,
     Place,

@@ -17,23 +17,13 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from cairnfs.blocks.records import StorageType
+from cairnfs.blocks.records import AdminState, StorageType
 from cairnfs.errors import IllegalArgumentException
 
 DEFAULT_RACK = "/default-rack"
 LOAD_FACTOR_MAX = 2.0  # dfs.namenode.redundancy.considerLoad.factor
 IDLE_XCEIVERS_MAX = 8  # a node with so few transfers is not busy, even if the others have none
 STALE_RATIO_MAX = 0.5  # dfs.namenode.write.stale.datanode.ratio
-
-
-class AdminState(enum.IntEnum):
-    """What an operator wants of a DataNode; the numbers are Hadoop's."""
-
-    NORMAL = 0
-    DECOMMISSION_INPROGRESS = 1
-    DECOMMISSIONED = 2
-    ENTERING_MAINTENANCE = 3
-    IN_MAINTENANCE = 4
 
 
 class StorageState(enum.IntEnum):

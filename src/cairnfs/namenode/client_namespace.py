@@ -8,7 +8,6 @@ from cairnfs.namenode.messages import (
     encode_bool,
     encode_first_field,
     encode_found_status,
-    encode_listing,
     encode_nothing,
     from_acl_entries,
     to_acl_status,
@@ -51,11 +50,6 @@ def get_file_info(call: IncomingCall, request: pb.GetFileInfoRequestProto) -> No
 @CALLS.handler
 def get_file_link_info(call: IncomingCall, request: pb.GetFileLinkInfoRequestProto) -> None:
     call.run(directories.get_file_link_info, encode_found_status, _parse(request.src))
-
-
-@CALLS.handler
-def get_listing(call: IncomingCall, request: pb.GetListingRequestProto) -> None:
-    call.run(directories.get_listing, encode_listing, _parse(request.src), request.startAfter)
 
 
 @CALLS.handler

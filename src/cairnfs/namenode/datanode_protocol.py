@@ -461,10 +461,8 @@ def _add_targets(command: pb.BlockCommandProto, targets: Sequence[Located]) -> N
         encode_datanode_id(target.datanode, info.id)
         info.location = target.datanode.rack
     command.targetStorageUuids.add(storageUuids=[target.storage.id for target in targets])
-    types = command.targetStorageTypes.add()
-    types.storageTypes.extend(
-        hdfs_pb2.StorageTypeProto.Value(target.storage.type.name) for target in targets
-    )
+    names = [target.storage.type.name for target in targets]
+    command.targetStorageTypes.add(storageTypes=map(hdfs_pb2.StorageTypeProto.Value, names))
 
 
 def encode_datanode_id(record: DataNode, message: hdfs_pb2.DatanodeIDProto) -> None:

@@ -20,7 +20,6 @@ from cairnfs.blocks.policies import DEFAULT, StoragePolicy
 from cairnfs.blocks.records import Block, BlockId, DataNode, Storage, StorageNumber
 from cairnfs.blocks.topology import (
     DEFAULT_RACK,
-    AdminState,
     ClusterView,
     DataNodeView,
     Location,
@@ -333,7 +332,7 @@ class DataNodes:
             address=record.transfer_address,
             storages=tuple(self._storage_view(node, storage) for storage in record.storages),
             rack=record.rack,
-            admin_state=AdminState(record.admin_state),
+            admin_state=record.admin_state,
             is_alive=self.is_alive(node) and bool(node.usage),
             is_stale=self.is_stale(node),
             xceivers=node.xceivers,

@@ -116,6 +116,11 @@ def encode_listing(listing: Listing | None) -> bytes:
     return encode_first_field(b"".join(parts))
 
 
+def fill_status(message: hdfs_pb2.HdfsFileStatusProto, status: FileStatus) -> None:
+    """The same inside a message that is made anew anyway."""
+    message.ParseFromString(encode_status(status))
+
+
 # Space
 
 

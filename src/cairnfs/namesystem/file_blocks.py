@@ -251,8 +251,8 @@ def get_block_locations(
         file.id,
         file.length_bytes,
         file.under_construction,
-        [_find_replicas(tx, each) for each in chosen],
-        _find_replicas(tx, last[0]) if last else None,
+        [find_replicas(tx, each) for each in chosen],
+        find_replicas(tx, last[0]) if last else None,
         bool(located) and not file.has_open_block,
         access_time_is_stale(file, tx.now_ms),
     )
@@ -312,6 +312,20 @@ def last_block(tx: Transaction, file: Inode) -> Block | None:
     return _block_at(tx, file, file.block_count - 1)
 
 
+def find_replicas(tx: Transaction, located: LocatedBlock) -> LocatedBlock:
+    """Where a reader finds the block; one that is being written, where its writer writes."""
+    block = located.block
+    if block.state is BlockState.UNDER_CONSTRUCTION:
+        return msgspec.structs.replace(located, storages=block.targets)
+    storages = good_replicas(tx, block)
+    if not storages and block.state is BlockState.COMMITTED:
+        return msgspec.structs.replace(located, storages=block.targets)
+    if storages:
+        return msgspec.structs.replace(located, storages=tuple(storages))
+    bad = tuple(storage for storage, _ in replicas_of(tx, block.id))
+    return msgspec.structs.replace(located, storages=bad, is_corrupt=bool(bad))
+
+
 def is_same_block(a: Block | None, b: Block | None) -> bool:
     if a is None or b is None:
         return a is b
@@ -366,20 +380,6 @@ def _open_block(tx: Transaction, caller: Caller, holder: str, block: Block) -> t
     if last is None or last.id != block.id or not file.has_open_block:
         raise IOException(f"{block} is not the last block of its file, or is finished")
     return file, last
-
-
-def _find_replicas(tx: Transaction, located: LocatedBlock) -> LocatedBlock:
-    """Where a reader finds the block; one that is being written, where its writer writes."""
-    block = located.block
-    if block.state is BlockState.UNDER_CONSTRUCTION:
-        return msgspec.structs.replace(located, storages=block.targets)
-    storages = good_replicas(tx, block)
-    if not storages and block.state is BlockState.COMMITTED:
-        return msgspec.structs.replace(located, storages=block.targets)
-    if storages:
-        return msgspec.structs.replace(located, storages=tuple(storages))
-    bad = tuple(storage for storage, _ in replicas_of(tx, block.id))
-    return msgspec.structs.replace(located, storages=bad, is_corrupt=bool(bad))
 
 
 def _check_reported(lookup: Lookup, file: Inode, last: Block, reported: Block) -> None:
