@@ -146,8 +146,8 @@ class ReceiveBuffer:
     def space(self) -> memoryview:
         """Where to put what comes next: never empty."""
         held = self._end - self._start
-        if self._needed > len(self._view):
-            grown = memoryview(bytearray(self._needed))
+        if self._needed > len(self._view) or held == len(self._view):
+            grown = memoryview(bytearray(max(self._needed, 2 * held)))
             grown[:held] = self._view[self._start : self._end]
             self._view, self._start, self._end = grown, 0, held
         elif held == 0:

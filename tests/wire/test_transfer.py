@@ -1,0 +1,211 @@
+"""The bytes of block transfer: what goes out comes in, whole or byte by byte."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cairnfs.wire.checksum import Checksum, ChecksumType
+from cairnfs.wire.proto import data_transfer_pb2 as pb
+from cairnfs.wire.transfer import (
+    HEARTBEAT_SEQNO,
+    MESSAGE_BYTES_MAX,
+    PACKET_BYTES_MAX,
+    Op,
+    Packet,
+    ReceiveBuffer,
+    Status,
+    TransferError,
+    decode_checksum,
+    encode_ack,
+    encode_checksum,
+    encode_message,
+    encode_packet_header,
+    encode_request,
+    encode_response,
+)
+
+# As Hadoop 3.3.6 writes them.
+PACKET = bytes.fromhex(
+    "0000000c" "0019" "090002000000000000" "110500000000000000" "1800" "2504000000" "deadbeef61626364"
+)  # fmt: skip
+SUCCESS_OF_TWO = bytes.fromhex("0a" "0808" "1000" "1000" "22020000")  # fmt: skip
+
+
+def fill(buffer: ReceiveBuffer, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        space = buffer.space()
+        count = min(len(space), len(view))
+        space[:count] = view[:count]
+        buffer.received(count)
+        view = view[count:]
+
+
+def make_packet(data: bytes, seqno: int = 0, *, offset: int = 0, is_last: bool = False) -> bytes:
+    sums = Checksum().compute(data)
+    header = encode_packet_header(
+        offset, seqno, data_bytes=len(data), sums_bytes=len(sums), is_last=is_last
+    )
+    return header + sums + data
+
+
+def copy(packet: Packet) -> tuple[int, int, bool, bool, bytes, bytes, bytes]:
+    return (*packet[:4], bytes(packet.sums), bytes(packet.data), bytes(packet.raw))
+
+
+def test_a_packet_of_hadoop() -> None:
+    buffer = ReceiveBuffer()
+    fill(buffer, PACKET)
+    packet = buffer.take_packet()
+    assert packet is not None
+    assert copy(packet) == (512, 5, False, False, b"\xde\xad\xbe\xef", b"abcd", PACKET)
+    header = encode_packet_header(512, 5, data_bytes=4, sums_bytes=4)
+    assert header + b"\xde\xad\xbe\xef" + b"abcd" == PACKET
+
+
+def test_an_acknowledgement_of_hadoop() -> None:
+    buffer = ReceiveBuffer()
+    fill(buffer, SUCCESS_OF_TWO)
+    ack = buffer.take_ack()
+    assert ack == (4, (Status.SUCCESS, Status.SUCCESS))
+    assert encode_ack(4, ack.statuses) == SUCCESS_OF_TWO
+
+
+def test_congestion_is_tolerated() -> None:
+    message = pb.PipelineAckProto(
+        seqno=HEARTBEAT_SEQNO,
+        reply=[Status.SUCCESS, Status.ERROR],
+        flag=[3 << 5 | Status.SUCCESS, 1 << 5 | Status.ERROR],
+    )
+    buffer = ReceiveBuffer()
+    fill(buffer, encode_message(message))
+    assert buffer.take_ack() == (HEARTBEAT_SEQNO, (Status.SUCCESS, Status.ERROR))
+
+
+def test_a_restart_is_announced_out_of_band() -> None:
+    buffer = ReceiveBuffer()
+    fill(buffer, encode_ack(-2, (Status.SUCCESS, Status.OOB_RESTART)))
+    ack = buffer.take_ack()
+    assert ack is not None
+    assert ack.is_out_of_band
+    assert not ack.is_success
+
+
+@pytest.mark.parametrize("capacity", [1, 7, 100, 65536])
+def test_byte_by_byte(capacity: int) -> None:
+    """Whatever arrives in whatever pieces, nothing comes out too early or changed."""
+    request = pb.OpCopyBlockProto()
+    request.header.block.poolId = "BP"
+    request.header.block.blockId = 1
+    request.header.block.generationStamp = 2
+    stream = [
+        encode_request(Op.COPY_BLOCK, request),
+        make_packet(b"x" * 700),
+        make_packet(b"", 1, offset=700, is_last=True),
+        encode_ack(0, [Status.SUCCESS]),
+        encode_response(Status.ERROR, "no", first_bad_link="1.2.3.4:5"),
+    ]
+    buffer = ReceiveBuffer(capacity)
+    takes = [
+        buffer.take_request,
+        buffer.take_packet,
+        buffer.take_packet,
+        buffer.take_ack,
+        lambda: buffer.take_message(pb.BlockOpResponseProto),
+    ]
+    for data, take in zip(stream, takes, strict=True):
+        for index in range(len(data) - 1):
+            fill(buffer, data[index : index + 1])
+            assert take() is None
+        fill(buffer, data[-1:])
+        assert take() is not None
+    assert len(buffer) == 0
+
+
+@given(
+    lengths=st.lists(st.integers(0, 3000), min_size=1, max_size=12),
+    cuts=st.lists(st.integers(1, 5000), min_size=1, max_size=20),
+    capacity=st.integers(1, 4000),
+)
+def test_packets_in_any_pieces(lengths: list[int], cuts: list[int], capacity: int) -> None:
+    packets = [make_packet(bytes([n % 256]) * n, seqno) for seqno, n in enumerate(lengths)]
+    stream = b"".join(packets)
+    buffer, at, taken, turn = ReceiveBuffer(capacity), 0, [], 0
+    while at < len(stream):
+        count = cuts[turn % len(cuts)]
+        turn += 1
+        space = buffer.space()
+        piece = stream[at : at + min(count, len(space))]
+        space[: len(piece)] = piece
+        buffer.received(len(piece))
+        at += len(piece)
+        taken += [bytes(packet.raw) for packet in buffer.take_packets()]
+    assert taken == packets
+
+
+def test_packets_after_the_last_are_left() -> None:
+    buffer = ReceiveBuffer()
+    fill(buffer, make_packet(b"", is_last=True) + make_packet(b"next"))
+    assert len(buffer.take_packets()) == 1
+    assert len(buffer.take_packets()) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("001b50", "Version Mismatch .Expected: 28, Received: 27 ."),
+        ("001c00", "Unknown op 0"),
+        ("001c52", "Unknown op 82"),
+        ("001c50ffffffff0f", "too long"),
+        ("001c50ffffffffff", "too many digits"),
+        ("001c5003010203", "not a OpWriteBlockProto"),
+        ("474554202f", "Version Mismatch"),
+    ],
+)
+def test_requests_that_are_none(data: str, text: str) -> None:
+    buffer = ReceiveBuffer()
+    fill(buffer, bytes.fromhex(data))
+    with pytest.raises(TransferError, match=text):
+        buffer.take_request()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "000000030019",  # shorter than its own length
+        "ffffffff0019",
+        "00000004ffff",
+        f"{PACKET_BYTES_MAX:08x}0019",
+        "7fffffff7fff",
+        "0000000400020901",  # no header
+        "00000008" "0019" "090002000000000000110500000000000000180025ff00000061626364",
+        "00000008" "0019" "09ffffffffffffffff110500000000000000180025040000006162636400",
+    ],
+)  # fmt: skip
+def test_packets_that_are_none(data: str) -> None:
+    buffer = ReceiveBuffer()
+    fill(buffer, bytes.fromhex(data))
+    with pytest.raises(TransferError):
+        buffer.take_packet()
+
+
+@given(data=st.binary(max_size=200))
+def test_garbage_is_an_error_or_the_beginning_of_something(data: bytes) -> None:
+    for take in ("take_request", "take_packet", "take_ack"):
+        buffer = ReceiveBuffer(16)
+        fill(buffer, data)
+        try:
+            while getattr(buffer, take)() is not None:
+                pass
+        except TransferError:
+            continue
+        assert len(buffer.space()) <= PACKET_BYTES_MAX + MESSAGE_BYTES_MAX
+
+
+def test_checksums_on_the_wire() -> None:
+    checksum = Checksum(ChecksumType.CRC32, 1024)
+    assert decode_checksum(encode_checksum(checksum)) == checksum
+    with pytest.raises(TransferError):
+        decode_checksum(pb.ChecksumProto(type=2, bytesPerChecksum=0))
