@@ -13,6 +13,7 @@ from cairnfs.errors import HdfsError, SchemaVersionError
 from cairnfs.namenode.admin_protocols import ADMIN_SERVICES
 from cairnfs.namenode.client_protocol import CLIENT_SERVICE
 from cairnfs.namenode.datanode_protocol import DATANODE_SERVICE, LIFELINE_SERVICE
+from cairnfs.namenode.datanodes import DEAD_AFTER_S, STALE_AFTER_S
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namenode.server import RpcServer
@@ -44,12 +45,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=RPC_PORT)
     parser.add_argument("--format", action="store_true", help="make an empty namespace first")
+    parser.add_argument(
+        "--datanode-stale-after",
+        type=float,
+        default=STALE_AFTER_S,
+        metavar="SECONDS",
+        help="a DataNode that was not heard of for so long is avoided",
+    )
+    parser.add_argument(
+        "--datanode-dead-after",
+        type=float,
+        default=DEAD_AFTER_S,
+        metavar="SECONDS",
+        help="and after so long, its replicas are made anew elsewhere",
+    )
     given = parser.parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     try:
-        settings = NameNodeSettings(given.store, address=f"{given.host}:{given.port}")
+        settings = NameNodeSettings(
+            given.store,
+            address=f"{given.host}:{given.port}",
+            datanode_stale_after_s=given.datanode_stale_after,
+            datanode_dead_after_s=given.datanode_dead_after,
+        )
         if given.format:
             asyncio.run(format_namespace(given.store))
         asyncio.run(serve(settings, given.host, given.port))
