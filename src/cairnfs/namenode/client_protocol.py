@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from cairnfs.namenode import client_absent, client_cluster, client_files, client_namespace
+from cairnfs.namenode import (
+    client_absent,
+    client_cluster,
+    client_files,
+    client_namespace,
+    client_reading,
+)
 from cairnfs.namenode.service import Service
 
 CLIENT_SERVICE = Service.join(
-    client_namespace.CALLS, client_files.CALLS, client_cluster.CALLS, client_absent.CALLS
+    client_namespace.CALLS,
+    client_reading.CALLS,
+    client_files.CALLS,
+    client_cluster.CALLS,
+    client_absent.CALLS,
 )

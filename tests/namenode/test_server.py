@@ -1,0 +1,226 @@
+"""The RPC port: many clients, and those that mean no good."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.namenode.rpc import FixedGroups, RpcClient, RunningServer, running_server
+
+from cairnfs.errors import AuthorizationException, HdfsError, IOException, RpcNoSuchMethodException
+from cairnfs.namenode import server as server_module
+from cairnfs.namenode.__main__ import SERVICES
+from cairnfs.namenode.groups import UnixGroups
+from cairnfs.namenode.server import CALLS_UNDER_WAY_MAX, UNSENT_BYTES_MAX, RpcServer
+from cairnfs.namenode.service import IncomingCall, Service
+from cairnfs.testing.scratch import scratch_namespace
+from cairnfs.wire.proto import acl_pb2, administration_pb2, ha_service_pb2
+from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.wire.protocols import (
+    CLIENT_PROTOCOL,
+    GET_USER_MAPPINGS_PROTOCOL,
+    HA_SERVICE_PROTOCOL,
+)
+
+STAT_ROOT = pb.GetFileInfoRequestProto(src="/")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RunningServer]:
+    groups = FixedGroups(carol=("supergroup",), alice=("staff",))
+    with (
+        scratch_namespace(tmp_path) as scratch,
+        running_server(scratch, groups, impersonators=("gateway",)) as running,
+    ):
+        yield running
+
+
+def test_protocols_share_a_port(server: RunningServer) -> None:
+    with server.connect() as client:
+        assert client.call("getFileInfo", STAT_ROOT).HasField("fs")
+        status = client.call(
+            "getServiceStatus", ha_service_pb2.GetServiceStatusRequestProto(), HA_SERVICE_PROTOCOL
+        )
+        assert status.state == ha_service_pb2.ACTIVE
+        groups = client.call(
+            "getGroupsForUser",
+            administration_pb2.GetGroupsForUserRequestProto(user="alice"),
+            GET_USER_MAPPINGS_PROTOCOL,
+        )
+        assert list(groups.groups) == ["staff"]
+
+
+def test_calls_of_one_connection_are_answered_together(server: RunningServer) -> None:
+    with server.connect() as client:
+        ids = [client.send("getFileInfo", STAT_ROOT) for _ in range(50)]
+        assert all(client.wait(id).HasField("fs") for id in ids)
+
+
+def test_a_flood_of_calls_is_answered_bit_by_bit(server: RunningServer) -> None:
+    count = 20 * CALLS_UNDER_WAY_MAX
+    with server.connect() as client:
+        method = CLIENT_PROTOCOL["getFileInfo"]
+        flood = b"".join(client.machine.encode_call(n, method, STAT_ROOT) for n in range(count))
+        sender = threading.Thread(target=client.socket.sendall, args=(flood,))
+        sender.start()
+        assert all(client.wait(n).HasField("fs") for n in range(count))
+        sender.join()
+
+
+def test_a_client_that_does_not_read_costs_bounded_memory(server: RunningServer) -> None:
+    scratch = server.scratch
+    for n in range(500):
+        scratch.mkdirs(f"/big/directory-with-a-long-name-{n:04d}")
+    request = pb.GetListingRequestProto(src="/big", startAfter=b"", needLocation=False)
+    with server.connect() as deaf, server.connect() as other:
+        deaf.socket.settimeout(1.0)
+        sent = 0
+        try:
+            while sent < 200_000:
+                deaf.send("getListing", request)
+                sent += 1
+        except TimeoutError:
+            pass
+        assert sent < 200_000, "the server never stopped reading"
+        assert other.call("getFileInfo", STAT_ROOT).HasField("fs")
+        (connection,) = [each for each in server.server._connections if not each._client_reads]
+        unsent = connection._transport.get_write_buffer_size()
+        assert unsent < UNSENT_BYTES_MAX + (CALLS_UNDER_WAY_MAX + 1) * 60_000
+
+
+def test_clients_that_stall_or_send_garbage_disturb_nobody(server: RunningServer) -> None:
+    openings = [
+        b"",
+        b"hrpc",
+        b"hrpc\x09\x00\x00",
+        b"hrpc\x09\x00\x00" + struct.pack(">I", 1 << 20) + b"x",
+        b"hrpc\x09\x00\x00" + struct.pack(">I", 0xFFFFFFFF),
+        b"hrpc\x09\x00\x00" + struct.pack(">I", 4) + b"\xff\xff\xff\xff",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x00" * 1000,
+    ]
+    stalled = [server.connect_socket() for _ in openings]
+    for sock, opening in zip(stalled, openings, strict=True):
+        sock.sendall(opening)
+    with server.connect() as client:
+        for _ in range(20):
+            assert client.call("getFileInfo", STAT_ROOT).HasField("fs")
+    for sock in stalled:
+        sock.close()
+
+
+def test_silent_connections_end_unless_they_have_introduced_themselves(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "IDLE_LIMIT_S", 0.05)
+    scratch = server.scratch
+    second = RpcServer(scratch.namenode.namenode, SERVICES)
+    port = scratch.namenode.wait(second.start("127.0.0.1", 0))
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", port), 10) as stranger,
+            RpcClient(port) as known,
+        ):
+            known.call("getFileInfo", STAT_ROOT)
+            assert stranger.recv(1) == b""
+            time.sleep(0.3)
+            assert known.call("getFileInfo", STAT_ROOT).HasField("fs")
+    finally:
+        scratch.namenode.wait(second.stop())
+
+
+def test_an_unexpected_error_is_logged_and_answered(
+    server: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = Service(CLIENT_PROTOCOL)
+
+    @broken.handler
+    def msync(call: IncomingCall, request: pb.MsyncRequestProto) -> None:
+        raise ZeroDivisionError("a bug")
+
+    scratch = server.scratch
+    second = RpcServer(scratch.namenode.namenode, [broken])
+    port = scratch.namenode.wait(second.start("127.0.0.1", 0))
+    try:
+        with RpcClient(port) as client, caplog.at_level(logging.ERROR):
+            for _ in range(2):
+                with pytest.raises(IOException, match="ZeroDivisionError in msync; see the log"):
+                    client.call("msync", pb.MsyncRequestProto())
+            with pytest.raises(HdfsError, match="getFileInfo is not offered"):
+                client.call("getFileInfo", STAT_ROOT)
+        assert "a bug" in caplog.text
+    finally:
+        scratch.namenode.wait(second.stop())
+
+
+def test_an_unknown_method_is_refused_and_the_connection_goes_on(server: RunningServer) -> None:
+    with server.connect() as client:
+        method = CLIENT_PROTOCOL["getFileInfo"]
+        header = method.header.replace(b"getFileInfo", b"getFileXnfo")
+        data = client.machine.encode_call(0, method, STAT_ROOT)
+        client.socket.sendall(data.replace(method.header, header))
+        with pytest.raises(RpcNoSuchMethodException):
+            client.wait(0)
+        client.send("getFileInfo", STAT_ROOT, call_id=1)
+        assert client.wait(1).HasField("fs")
+
+
+def test_who_may_act_for_others(server: RunningServer) -> None:
+    make = pb.MkdirsRequestProto(
+        src="/home", masked=acl_pb2.FsPermissionProto(perm=0o777), createParent=True
+    )
+    for real_user in ("hdfs", "carol", "gateway", "alice"):
+        with server.connect("alice", real_user) as client:
+            client.call("getFileInfo", STAT_ROOT)
+    for real_user in ("mallory", "bob"):
+        with (
+            server.connect("hdfs", real_user) as client,
+            pytest.raises(AuthorizationException, match=f"User: {real_user} is not allowed"),
+        ):
+            client.call("mkdirs", make)
+
+
+def test_a_port_in_use_is_named(server: RunningServer) -> None:
+    second = RpcServer(server.scratch.namenode.namenode, SERVICES)
+    with pytest.raises(OSError, match=f"port {server.port} of 127.0.0.1 is in use") as refusal:
+        server.scratch.namenode.wait(second.start("127.0.0.1", server.port))
+    assert refusal.value.errno == errno.EADDRINUSE
+
+
+def test_what_is_under_way_is_answered_before_a_stop(tmp_path: Path) -> None:
+    make = acl_pb2.FsPermissionProto(perm=0o755)
+    with scratch_namespace(tmp_path) as scratch:
+        with running_server(scratch) as running:
+            client = running.connect()
+            client.call("getFileInfo", STAT_ROOT)
+            ids = [
+                client.send(
+                    "mkdirs", pb.MkdirsRequestProto(src=f"/d{n}", masked=make, createParent=True)
+                )
+                for n in range(20)
+            ]
+            client.wait(ids[0])
+        made = {f"d{n}" for n in range(20)} & set(scratch.names("/"))
+        answered = 1
+        try:
+            for id in ids[1:]:
+                client.wait(id)
+                answered += 1
+        except ConnectionError:
+            pass
+        assert answered == len(made)
+        client.close()
+
+
+def test_groups_come_from_the_accounts_of_the_machine() -> None:
+    groups = UnixGroups()
+    assert groups.of("root")[0] == "root"
+    assert groups.of("nobody-has-this-name") == ()
+    assert groups.of("a\0b") == ()
