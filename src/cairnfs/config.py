@@ -30,12 +30,19 @@ class NameNodeSettings:
     expiry_s: float = 4.0  # without a heartbeat, a NameNode is taken for dead
     duties: bool = True  # whether this NameNode takes part in background work
     duty_interval_s: float = 1.0
+    excluded_hosts_file: str = ""  # DataNodes that are to leave: a host, or host:port, a line
+    safe_mode_threshold: float = 0.999  # of the blocks, to be there before anything is changed
     datanode_stale_after_s: float = 30.0  # without a heartbeat, a DataNode is avoided
     datanode_dead_after_s: float = 630.0  # and at last its replicas are made anew elsewhere
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "store", str(self.store))
         object.__setattr__(self, "control", Control(self.control))  # its name will do
+        if not 0 <= self.safe_mode_threshold <= 1:
+            raise ValueError(
+                f"safe_mode_threshold is a part of all blocks, from 0 to 1, not"
+                f" {self.safe_mode_threshold}"
+            )
         if self.expiry_s <= self.heartbeat_interval_s:
             raise ValueError(
                 f"expiry_s ({self.expiry_s}) must be longer than heartbeat_interval_s"

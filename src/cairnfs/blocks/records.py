@@ -125,6 +125,7 @@ class Check(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Invalidation(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A replica that its DataNode has to delete: its block is gone, or it is of no use."""
 
+    block_id: BlockId
     generation_stamp: GenerationStamp
 
 
@@ -132,7 +133,7 @@ register(Table.BLOCKS, Block, id_of=lambda block: block.id)
 register(Table.REPLICAS, Replica, id_of=lambda replica: replica.block_id)
 register(Table.DATANODES, DataNode)
 register(Table.CHECKS, Check)
-register(Table.INVALIDATIONS, Invalidation)
+register(Table.INVALIDATIONS, Invalidation, id_of=lambda invalidation: invalidation.block_id)
 
 
 def block_key(inode_id: int, index: int) -> Key:

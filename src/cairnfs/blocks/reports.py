@@ -125,11 +125,15 @@ def put_checks(tx: Transaction, storage: StorageNumber, after: bytes) -> bytes:
     return page[-1][0][2] if len(page) == REPLICAS_PAGE else b""
 
 
-def put_check(tx: Transaction, block_id: BlockId) -> None:
-    """Leave a note that the replicas of a block have to be looked at."""
+def put_check(tx: Transaction, block_id: BlockId, *, at_once: bool = False) -> None:
+    """Leave a note that the replicas of a block have to be looked at.
+
+    Reports that are on their way are given a moment, unless it is to be done `at_once`.
+    """
     key = check_key(block_id)
-    if tx.get(key) is None:
-        tx.put(key, Check(tx.now_ms))
+    if at_once or tx.get(key) is None:
+        tx.get(key)
+        tx.put(key, Check(0 if at_once else tx.now_ms))
 
 
 def good_replicas(tx: Transaction, block: Block) -> list[StorageNumber]:
@@ -162,7 +166,7 @@ def invalidate(
     """Have a DataNode delete a replica."""
     key = invalidation_key(storage, block_id)
     tx.get(key)
-    tx.put(key, Invalidation(stamp))
+    tx.put(key, Invalidation(block_id, stamp))
 
 
 def need_replicas(tx: Transaction, block_ids: Iterable[BlockId]) -> None:
@@ -174,7 +178,11 @@ def _need_blocks(
     tx: Transaction, storage: StorageNumber, reported: Sequence[ReportedReplica]
 ) -> None:
     tx.need(
-        [replica_key(storage, replica.block_id) for replica in reported],
+        [
+            key(storage, replica.block_id)
+            for replica in reported
+            for key in (replica_key, invalidation_key)
+        ],
         ids=[(int(Table.BLOCKS), replica.block_id) for replica in reported],
     )
 
@@ -217,6 +225,8 @@ def _store(
     if known == replica:
         return Verdict.KNOWN
     tx.put(key, replica)
+    if tx.get(invalidation_key(storage, block.id)) is not None:
+        tx.delete(invalidation_key(storage, block.id))  # it came back, and is wanted again
     if block.state is BlockState.COMMITTED:
         tx.put(block_row, msgspec.structs.replace(block, state=BlockState.COMPLETE, targets=()))
     elif block.state is BlockState.COMPLETE:

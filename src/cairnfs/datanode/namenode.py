@@ -32,6 +32,7 @@ class NameNodeCalls:
         self._caller = RpcCaller(
             address, DATANODE_PROTOCOL, settings.user, settings.socket_timeout_s
         )
+        self._rack = settings.rack
         self._namespace: Namespace | None = None
         self._takes_buffers = False
 
@@ -57,7 +58,7 @@ class NameNodeCalls:
         namespace = self._namespace
         assert namespace is not None
         registration = pb.DatanodeRegistrationProto(
-            datanodeID=datanode, softwareVersion=SOFTWARE_VERSION
+            datanodeID=datanode, softwareVersion=SOFTWARE_VERSION, rack=self._rack
         )
         registration.storageInfo.layoutVersion = LAYOUT_VERSION & _UINT32
         registration.storageInfo.namespceID = namespace.namespace_id

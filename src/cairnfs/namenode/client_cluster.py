@@ -238,11 +238,14 @@ _MATCHES: dict[int, Callable[[LiveDataNode, bool], bool]] = {
 def set_safe_mode(
     call: IncomingCall, request: pb.SetSafeModeRequestProto
 ) -> pb.SetSafeModeResponseProto:
+    safe_mode = call.namenode.safe_mode
     if request.action != pb.SAFEMODE_GET:
         check_superuser(call)
-        if request.action == pb.SAFEMODE_ENTER:
-            raise UnsupportedOperationException("safe mode is not supported yet")
-    return pb.SetSafeModeResponseProto(result=False)
+    if request.action == pb.SAFEMODE_ENTER:
+        safe_mode.enter()
+    elif request.action in (pb.SAFEMODE_LEAVE, pb.SAFEMODE_FORCE_EXIT):
+        safe_mode.leave()
+    return pb.SetSafeModeResponseProto(result=safe_mode.is_on)
 
 
 @CALLS.handler
@@ -269,8 +272,9 @@ def restore_failed_storage(
 
 @CALLS.handler
 def refresh_nodes(call: IncomingCall, request: pb.RefreshNodesRequestProto) -> bytes:
-    """There are no lists of hosts to be read again."""
+    """Read the list of DataNodes that are to leave once more."""
     check_superuser(call)
+    call.namenode.redundancy.read_excluded_hosts()
     return NOTHING
 
 

@@ -162,8 +162,9 @@ def block_report(call: IncomingCall, request: pb.BlockReportRequestProto) -> Non
             if number is not None:
                 node.reported.add(number)
                 for replica in replicas if namenode.datanodes.has_waiting else ():
-                    namenode.datanodes.note_replica(number, replica.block_id, 0)
+                    namenode.datanodes.note_replica(number, replica.block_id)
         namenode.datanodes.put(node.record)
+        namenode.safe_mode.note_storages(node.record)
         if node.record.is_dead:
             call.start(set_dead, back, node.record.uuid, False)
         else:
@@ -221,7 +222,7 @@ def block_received_and_deleted(
         def note(step: tuple[Any, ...], verdicts: Any) -> None:
             for replica, verdict in zip(step[1], verdicts, strict=True):
                 if verdict in (Verdict.STORED, Verdict.KNOWN):
-                    namenode.datanodes.note_replica(step[0], replica.block_id, replica.length_bytes)
+                    namenode.datanodes.note_replica(step[0], replica.block_id)
 
         _run_each(call, receive_replicas, received, then, note)
 

@@ -82,6 +82,24 @@ class Located(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(slots=True, eq=False)
+class Promised:
+    """Blocks that writers were sent to a storage with; each may grow to its full size."""
+
+    blocks: int = 0
+    bytes: int = 0
+
+    def add(self, size_bytes: int) -> None:
+        self.blocks += 1
+        self.bytes += size_bytes
+
+    def take_one(self) -> None:
+        """One has arrived; of which size it might have been is not known."""
+        if self.blocks:
+            self.bytes -= self.bytes // self.blocks
+            self.blocks -= 1
+
+
+@dataclass(slots=True, eq=False)
 class LiveDataNode:
     """One DataNode, from its heartbeats."""
 
@@ -119,8 +137,8 @@ class DataNodes:
         self._nodes: dict[str, LiveDataNode] = {}
         self._storages: dict[int, tuple[LiveDataNode, Storage]] = {}
         self._cluster = ClusterView.of(())
-        self._scheduled: dict[int, int] = {}  # bytes promised to writers, by storage
-        self._scheduled_before: dict[int, int] = {}
+        self._scheduled: dict[int, Promised] = {}  # to writers, by storage
+        self._scheduled_before: dict[int, Promised] = {}
         self._rolled_s = now_s()
         self._waiting: dict[int, list[Callable[[], None]]] = {}
 
@@ -185,13 +203,11 @@ class DataNodes:
         self._roll_scheduled()
         self._refresh(node)
 
-    def note_replica(self, storage: StorageNumber, block_id: int, length_bytes: int) -> None:
+    def note_replica(self, storage: StorageNumber, block_id: int) -> None:
         """A replica was reported, and that is on disk: what was promised for it is used."""
-        left = self._scheduled.get(storage, 0) - length_bytes
-        if left > 0:
-            self._scheduled[storage] = left
-        else:
-            self._scheduled.pop(storage, None)
+        promised = self._scheduled.get(storage)
+        if promised is not None:
+            promised.take_one()
         for tell in self._waiting.pop(block_id, ()):
             tell()
 
@@ -250,6 +266,7 @@ class DataNodes:
                 existing=self.targets(existing),
                 excluded=excluded,
                 favored=favored,
+                is_new_block=not existing,
                 no_local_write=bool(flags & NO_LOCAL_WRITE),
             )
             if not placement.targets:
@@ -289,9 +306,9 @@ class DataNodes:
         """Where a client is: on a DataNode, or nobody knows."""
         if not address:
             return None
-        for node in self._cluster.nodes:
-            if node.address.rpartition(":")[0] == address:
-                return node
+        local = [n for n in self._cluster.nodes if n.address.rpartition(":")[0] == address]
+        if local:
+            return self.random.choice(local)
         return Location(DEFAULT_RACK) if self._cluster.nodes else None
 
     def targets(self, storages: Iterable[int]) -> list[Target]:
@@ -312,7 +329,7 @@ class DataNodes:
         return Located(node.record, storage, node.usage.get(storage.id, _UNKNOWN), view)
 
     def _schedule(self, number: int, size_bytes: int) -> None:
-        self._scheduled[number] = self._scheduled.get(number, 0) + size_bytes
+        self._scheduled.setdefault(number, Promised()).add(size_bytes)
         node, _ = self._storages[number]
         self._refresh(node)
 
@@ -341,14 +358,13 @@ class DataNodes:
 
     def _storage_view(self, node: LiveDataNode, storage: Storage) -> StorageView:
         usage = node.usage.get(storage.id)
-        promised = self._scheduled.get(storage.number, 0)
-        promised += self._scheduled_before.get(storage.number, 0)
+        promised = [self._scheduled.get(storage.number), self._scheduled_before.get(storage.number)]
         return StorageView(
             storage_id=storage.id,
             type=storage.type,
             capacity_bytes=0 if usage is None else usage.capacity_bytes,
             remaining_bytes=0 if usage is None else usage.remaining_bytes,
-            scheduled_bytes=promised,
+            scheduled_bytes=sum(each.bytes for each in promised if each is not None),
             state=StorageState.FAILED if usage is None or usage.has_failed else StorageState.NORMAL,
             contents_are_stale=storage.number not in node.reported,
         )

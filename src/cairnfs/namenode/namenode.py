@@ -16,6 +16,7 @@ from cairnfs.namenode.datanodes import DataNodes
 from cairnfs.namenode.duties import Duties
 from cairnfs.namenode.opening import OpenStore, open_store
 from cairnfs.namenode.redundancy import REDUNDANCY, Redundancy
+from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namesystem.lookup import prefetch_paths
 from cairnfs.namesystem.permissions import Caller, make_caller
 from cairnfs.store.base import Store
@@ -46,7 +47,15 @@ class NameNode:
             stale_after_s=settings.datanode_stale_after_s,
             dead_after_s=settings.datanode_dead_after_s,
         )
-        self.redundancy = Redundancy(self._runner, self.store, self.datanodes, clock)
+        self.safe_mode = SafeMode(self.store, settings.safe_mode_threshold)
+        self.redundancy = Redundancy(
+            self._runner,
+            self.store,
+            self.datanodes,
+            self.safe_mode,
+            clock,
+            excluded_hosts_file=settings.excluded_hosts_file,
+        )
         self._duties = Duties(
             self._runner,
             opened,
@@ -61,6 +70,7 @@ class NameNode:
         opened = await open_store(settings)
         namenode = cls(settings, opened, clock or SystemClock())
         await namenode.redundancy.load()
+        await namenode.safe_mode.begin()
         if settings.duties:
             namenode._duties.start()
         return namenode
@@ -68,6 +78,7 @@ class NameNode:
     async def stop(self) -> None:
         """Finish what was called, leave the others in good order."""
         try:
+            await self.safe_mode.stop()
             await self._duties.stop()
             await self._runner.close()
         finally:

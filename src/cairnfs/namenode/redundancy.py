@@ -14,11 +14,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import msgspec
 
 from cairnfs.blocks.placement import Target
 from cairnfs.blocks.records import (
+    AdminState,
     Block,
     BlockId,
     BlockState,
@@ -27,8 +29,9 @@ from cairnfs.blocks.records import (
     Invalidation,
     ReplicaStatus,
     StorageNumber,
+    check_key,
 )
-from cairnfs.blocks.registration import list_datanodes, set_dead
+from cairnfs.blocks.registration import list_datanodes, set_admin_state, set_dead
 from cairnfs.blocks.replication import (
     BlockPlan,
     BlockView,
@@ -39,7 +42,9 @@ from cairnfs.blocks.replication import (
 )
 from cairnfs.blocks.reports import put_checks
 from cairnfs.clock import Clock
+from cairnfs.errors import IOException
 from cairnfs.namenode.datanodes import DataNodes, LiveDataNode, Transfer
+from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namesystem.redundancy import (
     BlockFacts,
     drop_replicas,
@@ -77,15 +82,20 @@ class Redundancy:
         runner: Runner,
         store: Store,
         datanodes: DataNodes,
+        safe_mode: SafeMode,
         clock: Clock,
         *,
+        excluded_hosts_file: str = "",
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._runner = runner
         self._store = store
         self._datanodes = datanodes
+        self._safe_mode = safe_mode
         self._clock = clock
         self._now_s = now_s
+        self._excluded_hosts_file = excluded_hosts_file
+        self._excluded: frozenset[str] = frozenset()
         self._after = b""  # where the next page of CHECKS begins
         self._pending: dict[BlockId, PendingCopy] = {}
         self._told: dict[tuple[int, BlockId], float] = {}  # invalidations, and when told last
@@ -95,18 +105,36 @@ class Redundancy:
         self._missing_now = 0
 
     async def load(self) -> None:
-        """Learn which DataNodes there are."""
+        """Learn which DataNodes there are, and which are to leave."""
+        self.read_excluded_hosts()
         after = b""
         while page := await run(self._runner, Call(list_datanodes, (after,))):
             for record in page:
                 self._datanodes.put(record)
             after = page[-1].uuid.encode()
 
+    def read_excluded_hosts(self) -> None:
+        """Read the list of DataNodes that are to leave; it is acted on in the next steps."""
+        if not self._excluded_hosts_file:
+            return
+        try:
+            lines = Path(self._excluded_hosts_file).read_text().splitlines()
+        except OSError as error:
+            raise IOException(
+                f"The list of excluded hosts, {self._excluded_hosts_file}, cannot be read:"
+                f" {error.strerror}; it is as it was"
+            ) from None
+        entries = (line.partition("#")[0].strip() for line in lines)
+        self._excluded = frozenset(entry for entry in entries if entry)
+
     async def step(self) -> int:
         """One round over a page of blocks; more than 0 if there is more to do at once."""
         self._datanodes.refresh_all()
+        if self._safe_mode.is_on:
+            return 0
         await self._give_up_the_dead()
         await self._tell_invalidations()
+        await self._decommission()
         return await self._check_page()
 
     # DataNodes.
@@ -123,6 +151,47 @@ class Redundancy:
             self._datanodes.put(record)
             node.is_registered = False
             node.transfers.clear()
+
+    async def _decommission(self) -> None:
+        """Let DataNodes leave that are excluded, and stay that are not any more."""
+        for node in self._datanodes:
+            state = node.record.admin_state
+            if self._is_excluded(node.record):
+                if state is AdminState.NORMAL:
+                    await self._set_admin_state(node, AdminState.DECOMMISSION_INPROGRESS)
+                    await self.check_all_of(node)
+                elif state is AdminState.DECOMMISSION_INPROGRESS and await self._is_drained(node):
+                    await self._set_admin_state(node, AdminState.DECOMMISSIONED)
+            elif state in (AdminState.DECOMMISSION_INPROGRESS, AdminState.DECOMMISSIONED):
+                await self._set_admin_state(node, AdminState.NORMAL)
+                await self.check_all_of(node)
+
+    def _is_excluded(self, record: DataNode) -> bool:
+        if not self._excluded:
+            return False
+        names = (record.host_name, record.ip_address)
+        ports = (f"{name}:{record.transfer_port}" for name in names)
+        return not self._excluded.isdisjoint((*names, *ports))
+
+    async def _set_admin_state(self, node: LiveDataNode, state: AdminState) -> None:
+        record: DataNode = await run(self._runner, Call(set_admin_state, (node.record.uuid, state)))
+        self._datanodes.put(record)
+        log.info("DataNode %s is %s", record.transfer_address, state.name)
+
+    async def _is_drained(self, node: LiveDataNode) -> bool:
+        """Whether no block of a DataNode that leaves is still to be looked at."""
+        for storage in node.record.storages:
+            after = b""
+            while True:
+                scan = Scan(Table.REPLICAS, storage.number, after, CHECKS_PAGE)
+                rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
+                keys = [check_key(NUMBER.unpack(row.key[2])[0]) for row in rows]
+                if (await self._store.read(Reading(keys=keys))).rows:
+                    return False
+                if len(rows) < CHECKS_PAGE:
+                    break
+                after = rows[-1].key[2]
+        return True
 
     async def check_all_of(self, node: LiveDataNode) -> None:
         """Have all blocks of a DataNode looked at."""
@@ -205,9 +274,10 @@ class Redundancy:
     def _view(self, facts: BlockFacts) -> BlockView:
         """The block as plans know it."""
         replicas = []
-        have = set()
+        have: set[str] = set()
         for storage, replica in facts.replicas:
             for target in self._datanodes.targets([storage]):
+                have.add(target.node.uuid)
                 integrity = Integrity.GOOD
                 if replica.status is ReplicaStatus.CORRUPT:
                     integrity = Integrity.CORRUPT
@@ -215,7 +285,6 @@ class Redundancy:
                     integrity = Integrity.OUTDATED
                 is_excess = replica.status is ReplicaStatus.EXCESS
                 replicas.append(ReplicaView(target.node, target.storage, integrity, is_excess))
-                have.add(storage)
         return BlockView(
             length_bytes=facts.block.length_bytes,
             replication=facts.file.replication,
@@ -223,17 +292,22 @@ class Redundancy:
             replicas=tuple(replicas),
             state=facts.block.state,
             pending=self._pending_targets(facts.block.id, have),
+            deleting=frozenset(
+                located.uuid for located in self._datanodes.locate_in_order(facts.deleting)
+            ),
         )
 
-    def _pending_targets(self, block_id: BlockId, have: set[StorageNumber]) -> tuple[Target, ...]:
+    def _pending_targets(self, block_id: BlockId, have: set[str]) -> tuple[Target, ...]:
         pending = self._pending.get(block_id)
         if pending is None:
             return ()
-        left = tuple(storage for storage in pending.targets if storage not in have)
+        # By node: a DataNode may have put it on another of its volumes.
+        targets = self._datanodes.targets(pending.targets)
+        left = tuple(target for target in targets if target.node.uuid not in have)
         if not left or self._now_s() > pending.deadline_s:
             del self._pending[block_id]
             return ()
-        return tuple(self._datanodes.targets(left))
+        return left
 
     def _order(self, facts: BlockFacts, copy: Copy) -> None:
         node = self._datanodes.get(copy.source.uuid)

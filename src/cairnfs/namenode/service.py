@@ -122,6 +122,8 @@ class IncomingCall:
 
         The caller goes before the other arguments.
         """
+        if operation.mutates and self.namenode.safe_mode.is_on:
+            self.namenode.safe_mode.check_off(operation.name, arguments)
         self._encode = encode
         self._submit(operation, (self.caller, *arguments), self._done)
 

@@ -10,7 +10,8 @@ import enum
 
 import msgspec
 
-from cairnfs.blocks.records import Block
+from cairnfs.blocks.records import Block, BlockState
+from cairnfs.blocks.reports import put_check
 from cairnfs.errors import (
     AlreadyBeingCreatedException,
     FileAlreadyExistsException,
@@ -24,6 +25,7 @@ from cairnfs.namesystem.acls import Acl, inherit_default
 from cairnfs.namesystem.delete import detach
 from cairnfs.namesystem.directories import add_directories, add_inode, implied_mode
 from cairnfs.namesystem.file_blocks import (
+    blocks_of,
     check_blocks_complete,
     count_reported,
     finish_last_block,
@@ -191,6 +193,9 @@ def set_replication(tx: Transaction, caller: Caller, path: FsPath, replication: 
     difference_bytes = charged_space(changed) - charged_space(file)
     change_space(tx, lookup.path, lookup.ancestors, difference_bytes)
     tx.put(key_of(file), changed)
+    for block in blocks_of(tx, file):
+        if block.state is BlockState.COMPLETE:
+            put_check(tx, block.id, at_once=True)
     return True
 
 

@@ -28,6 +28,7 @@ class BlockFacts(msgspec.Struct, frozen=True, gc=False):
     block: Block
     file: Inode
     replicas: list[tuple[StorageNumber, Replica]]
+    deleting: list[StorageNumber]  # that still have to delete one they had
 
 
 @operation(mutates=False)
@@ -40,7 +41,8 @@ def inspect_block(tx: Transaction, block_id: BlockId) -> BlockFacts | None:
     file: Inode | None = tx.get_by_id(Table.INODES, key[1])
     if file is None:
         return None  # deleted, and to be reclaimed
-    return BlockFacts(block, file, replicas_of(tx, block_id))
+    deleting = [StorageNumber(key[1]) for key, _ in tx.list_by_id(Table.INVALIDATIONS, block_id)]
+    return BlockFacts(block, file, replicas_of(tx, block_id), deleting)
 
 
 @operation()

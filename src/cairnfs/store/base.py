@@ -306,6 +306,10 @@ class Store(Protocol):
         """Forget up to `limit` replies that nobody will ask for any more; how many it were."""
         ...
 
+    async def count_rows(self, table: int) -> int:
+        """How many rows a table has; it looks at each, so this is for when a NameNode starts."""
+        ...
+
     async def reserve(self, counter: str, count: int) -> int:
         """Take `count` numbers from a counter; returns the first."""
         ...

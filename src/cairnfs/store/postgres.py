@@ -176,6 +176,10 @@ class PostgresStore:
             "send the call again, as a retry"
         )
 
+    async def count_rows(self, table: int) -> int:
+        ((count,),) = await self.fetch("SELECT count(*) FROM records WHERE t = $1", table)
+        return int(count)
+
     async def reserve(self, counter: str, count: int) -> int:
         ((first,),) = await self.fetch(_RESERVE, counter, count)
         return int(first)

@@ -10,7 +10,7 @@
 | REPLICAS      | storage      | block id      | block id     | what is on which storage          |
 | DATANODES     | 0            | uuid          |              | DataNodes and their storages      |
 | CHECKS        | 0            | block id      |              | blocks whose replicas to look at  |
-| INVALIDATIONS | storage      | block id      |              | replicas to be deleted            |
+| INVALIDATIONS | storage      | block id      | block id     | replicas to be deleted            |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order.
 """

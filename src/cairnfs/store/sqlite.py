@@ -182,6 +182,10 @@ class SqliteStore:
     async def settle(self, member: Member) -> int | None:
         raise AssertionError("a commit to a file of our own is never unknown")
 
+    async def count_rows(self, table: int) -> int:
+        ((count,),) = self._fetch("SELECT count(*) FROM records WHERE t = ?", (table,))
+        return int(count)
+
     async def reserve(self, counter: str, count: int) -> int:
         db = self._db_for_writing()
         try:

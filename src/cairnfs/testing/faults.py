@@ -88,6 +88,9 @@ class SteppedStore:
     async def drop_expired_replies(self, now_ms: int, limit: int) -> int:
         return await self.inner.drop_expired_replies(now_ms, limit)
 
+    async def count_rows(self, table: int) -> int:
+        return await self.inner.count_rows(table)
+
     async def reserve(self, counter: str, count: int) -> int:
         return await self.inner.reserve(counter, count)
 

@@ -1,0 +1,166 @@
+"""Safe mode: nothing is changed until enough blocks are known to be readable.
+
+When a NameNode starts, rows say where replicas are, but no DataNode has been heard of yet.
+It serves reads at once, and changes from when a part (`threshold`) of all blocks has a
+replica on a storage that has reported; until then nothing is copied or deleted either, so
+that DataNodes that are only slow to come back are not taken for lost.
+
+An administrator may enter and leave it at will; as in HDFS this is said to each NameNode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Iterable
+
+from cairnfs.blocks.records import DataNode, Replica, ReplicaStatus, StorageNumber
+from cairnfs.errors import SafeModeException
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.store.base import Reading, Scan, Store
+from cairnfs.store.schema import Table
+from cairnfs.transaction.records import decode
+
+log = logging.getLogger(__name__)
+
+REPLICAS_PAGE = 5_000
+
+# What an operation does, in FSNamesystem's words; the path follows.
+_WORDS = {
+    "abandon_block": "abandon block",
+    "add_block": "add block to ",
+    "complete": "complete file ",
+    "concat": "concat ",
+    "create": "create file",
+    "create_symlink": "create symlink ",
+    "delete": "delete ",
+    "fsync": "fsync file ",
+    "mkdirs": "create directory ",
+    "modify_acl_entries": "modify ACL entries on ",
+    "remove_acl": "remove ACL on ",
+    "remove_acl_entries": "remove ACL entries on ",
+    "remove_default_acl": "remove default ACL entries on ",
+    "rename": "rename ",
+    "rename2": "rename ",
+    "renew_lease": "renew lease",
+    "set_acl": "set ACL on ",
+    "set_owner": "set owner for ",
+    "set_permission": "set permission for ",
+    "set_quota": "set quota on ",
+    "set_replication": "set replication for ",
+    "set_times": "set times ",
+}
+
+
+class SafeMode:
+    """Whether this NameNode may change anything, and if not, why."""
+
+    def __init__(self, store: Store, threshold: float) -> None:
+        self._store = store
+        self._threshold = threshold
+        self._needed = 0
+        self._total = 0
+        self._is_starting = False
+        self._is_manual = False
+        self._safe_blocks: set[int] = set()
+        self._counted: set[StorageNumber] = set()
+        self._to_count: list[StorageNumber] = []
+        self._counting: asyncio.Task[None] | None = None
+
+    @property
+    def is_on(self) -> bool:
+        return self._is_starting or self._is_manual
+
+    async def begin(self) -> None:
+        """The NameNode starts: find out how many blocks there are."""
+        blocks = await self._store.count_rows(Table.BLOCKS)
+        # The last block of an open file may have no replica yet.
+        self._total = max(0, blocks - await self._store.count_rows(Table.LEASES))
+        self._needed = math.floor(self._total * self._threshold)
+        self._is_starting = self._needed > 0
+        if self._is_starting:
+            log.info("safe mode is on until %d of %d blocks are there", self._needed, self._total)
+
+    def note_storages(self, datanode: DataNode) -> None:
+        """These storages have reported: what rows say of them holds."""
+        if not self._is_starting:
+            return
+        new = {storage.number for storage in datanode.storages} - self._counted
+        self._counted |= new
+        self._to_count += sorted(new)
+        if self._to_count and self._counting is None:
+            self._counting = asyncio.get_running_loop().create_task(self._count())
+
+    async def stop(self) -> None:
+        if self._counting is not None:
+            self._counting.cancel()
+            await asyncio.gather(self._counting, return_exceptions=True)
+
+    def enter(self) -> None:
+        """An administrator wants it on."""
+        self._is_manual = True
+        log.info("safe mode is on, as an administrator wants it")
+
+    def leave(self) -> None:
+        """An administrator wants it off, whatever blocks are there."""
+        if self.is_on:
+            log.info("safe mode is off, as an administrator wants it")
+        self._is_manual = False
+        self._end_start()
+
+    def check_off(self, operation: str, arguments: Iterable[object]) -> None:
+        """Raise SafeModeException if nothing may be changed now."""
+        if self.is_on:
+            what = _WORDS.get(operation, f"{operation} ")
+            where = next((str(each) for each in arguments if isinstance(each, FsPath)), "")
+            raise SafeModeException(
+                f"Cannot {what}{where}. Name node is in safe mode.\n{self.describe()}"
+            )
+
+    def describe(self) -> str:
+        """Why it is on, and what ends it: Hadoop's turn-off tip."""
+        if self._is_manual:
+            return (
+                'It was turned on manually. Use "hdfs dfsadmin -safemode leave" to turn safe'
+                " mode off."
+            )
+        if not self._is_starting:
+            return "Safe mode is OFF."
+        return (
+            f"The reported blocks {len(self._safe_blocks)} needs additional"
+            f" {max(0, self._needed - len(self._safe_blocks))} blocks to reach the threshold"
+            f" {self._threshold:.4f} of total blocks {self._total}. Safe mode will be turned off"
+            " automatically once the thresholds have been reached."
+        )
+
+    async def _count(self) -> None:
+        try:
+            while self._to_count and self._is_starting:
+                await self._count_storage(self._to_count.pop())
+        except Exception:
+            log.exception("blocks could not be counted; `dfsadmin -safemode leave` ends it")
+        finally:
+            self._counting = None
+
+    async def _count_storage(self, storage: StorageNumber) -> None:
+        after = b""
+        while self._is_starting:
+            scan = Scan(Table.REPLICAS, storage, after, REPLICAS_PAGE)
+            rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
+            for row in rows:
+                replica: Replica = decode(Table.REPLICAS, row.data)
+                if replica.status is ReplicaStatus.GOOD:
+                    self._safe_blocks.add(replica.block_id)
+            if len(self._safe_blocks) >= self._needed:
+                log.info("safe mode is off: %d blocks are there", len(self._safe_blocks))
+                self._end_start()
+            if len(rows) < REPLICAS_PAGE:
+                return
+            after = rows[-1].key[2]
+            await asyncio.sleep(0)
+
+    def _end_start(self) -> None:
+        self._is_starting = False
+        self._safe_blocks = set()
+        self._to_count = []
