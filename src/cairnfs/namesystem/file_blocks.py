@@ -269,7 +269,7 @@ def finish_last_block(
     assert reported is not None, "a block is finished by whoever wrote it"
     _check_reported(lookup, file, last, reported)
     length = reported.length_bytes
-    finished = _finished(tx, msgspec.structs.replace(last, length_bytes=length))
+    finished = _finished(tx, msgspec.structs.replace(last, length_bytes=length), file.replication)
     tx.put(block_key(file.id, file.block_count - 1), finished)
     unused = (file.block_size_bytes - length) * file.replication
     refund(tx, lookup.ancestors, space(-length, unused))
@@ -350,12 +350,15 @@ def _retried_block(
     return LocatedBlock(last, file.length_bytes, last.targets)
 
 
-def _finished(tx: Transaction, block: Block) -> Block:
-    """A block whose length is known now; if it lacks replicas, that is put down."""
+def _finished(tx: Transaction, block: Block, replication: int) -> Block:
+    """A block whose length is known now; if it lacks replicas, that is put down.
+
+    Its pipeline may have been shorter than it should be, from the start or in the end.
+    """
     if not block.targets:
         return msgspec.structs.replace(block, state=BlockState.COMPLETE)
     reported = count_reported(tx, block, block.length_bytes)
-    if reported < len(block.targets):
+    if reported < max(len(block.targets), replication):
         put_check(tx, block.id)
     if not reported:
         return msgspec.structs.replace(block, state=BlockState.COMMITTED)
