@@ -29,6 +29,7 @@ from cairnfs.store.base import (
 )
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.store.postgres_connections import SESSION_SETTINGS, Connections
+from cairnfs.store.schema import SCHEMA_VERSION
 
 A: Key = (0, 1, b"a")
 JOIN = "SELECT id_, epoch_ FROM cairn_join('test', '1 hour')"
@@ -270,12 +271,15 @@ def test_two_that_start_at_once_migrate_once(
     postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def check(store: PostgresStore) -> None:
-        monkeypatch.setattr(postgres_schema, "SCHEMA_VERSION", 3)
-        scripts = {1: "CREATE TABLE first (x int)", 2: "CREATE TABLE second (x int)"}
+        monkeypatch.setattr(postgres_schema, "SCHEMA_VERSION", SCHEMA_VERSION + 2)
+        scripts = {
+            SCHEMA_VERSION: "CREATE TABLE first (x int)",
+            SCHEMA_VERSION + 1: "CREATE TABLE second (x int)",
+        }
         monkeypatch.setattr(postgres_schema, "MIGRATIONS", scripts)
         opened = await asyncio.gather(*(PostgresStore.open(postgres_dsn) for _ in range(4)))
         for other in opened:
-            assert (await other.meta())["schema version"] == "3"
+            assert (await other.meta())["schema version"] == str(SCHEMA_VERSION + 2)
             await other.fetch("SELECT 1 FROM first, second")
             await other.close()
 
@@ -286,14 +290,28 @@ def test_a_migration_that_fails_changes_nothing(
     postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def check(store: PostgresStore) -> None:
-        monkeypatch.setattr(postgres_schema, "SCHEMA_VERSION", 3)
-        scripts = {1: "CREATE TABLE first (x int)", 2: "SELECT 1 / 0"}
+        monkeypatch.setattr(postgres_schema, "SCHEMA_VERSION", SCHEMA_VERSION + 2)
+        scripts = {SCHEMA_VERSION: "CREATE TABLE first (x int)", SCHEMA_VERSION + 1: "SELECT 1 / 0"}
         monkeypatch.setattr(postgres_schema, "MIGRATIONS", scripts)
         with pytest.raises(StoreUnavailableException, match="division by zero"):
             await PostgresStore.open(postgres_dsn)
-        assert (await store.meta())["schema version"] == "1"
+        assert (await store.meta())["schema version"] == str(SCHEMA_VERSION)
         ((table,),) = await store.fetch("SELECT to_regclass('first')::text")
         assert table is None
+
+    with_store(postgres_dsn, check)
+
+
+def test_version_1_is_brought_to_ours(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        await store.fetch("UPDATE meta SET value = '1' WHERE name = 'schema version' RETURNING 1")
+        await store.fetch("DELETE FROM counters WHERE name = 'storage' RETURNING 1")
+        await store.fetch("DROP FUNCTION cairn_settle")
+        other = await PostgresStore.open(postgres_dsn)
+        assert (await other.meta())["schema version"] == str(SCHEMA_VERSION)
+        assert await other.reserve("storage", 5) == 1
+        await other.commit(Batch(size=1, now_ms=0))
+        await other.close()
 
     with_store(postgres_dsn, check)
 

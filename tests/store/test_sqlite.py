@@ -14,6 +14,7 @@ import pytest
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import sqlite_schema
 from cairnfs.store.base import Batch, Key, Member, Put, Reading, Row, Scan
+from cairnfs.store.schema import SCHEMA_VERSION
 from cairnfs.store.sqlite import SqliteStore, format_file
 
 A: Key = (0, 1, b"a")
@@ -192,6 +193,20 @@ def test_a_read_only_file(path: Path) -> None:
     path.chmod(0o444)
     with pytest.raises(StoreUnavailableException, match="read-only"):
         SqliteStore(path)
+
+
+def test_version_1_is_brought_to_ours(path: Path) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        store._db().execute("UPDATE meta SET value = '1' WHERE name = 'schema version'")
+        store._db().execute("DELETE FROM counters WHERE name = 'storage'")
+        await store.close()
+        store = SqliteStore(path)
+        assert (await store.meta())["schema version"] == str(SCHEMA_VERSION)
+        assert await store.reserve("storage", 5) == 1
+        await store.close()
+
+    asyncio.run(check())
 
 
 def test_a_newer_file_is_left_alone(path: Path) -> None:

@@ -1,6 +1,6 @@
 """A store that many NameNodes share: PostgreSQL.
 
-A commit is one call of a function in the database (`postgres.sql`): it locks the
+A commit is one call of a function in the database (`postgres_functions.sql`): it locks the
 clock, checks the member's epoch, validates what was read, and applies the changes.
 TxID order is therefore commit order for all NameNodes, and a commit that was answered
 is on the database's disk (`synchronous_commit`).

@@ -19,10 +19,23 @@ from cairnfs.store.base import Put
 from cairnfs.store.postgres_connections import ConnectionLost, Connections
 from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
 
-MIGRATION_LOCK = 109266183908097  # postgres.sql uses the next one
+MIGRATION_LOCK = 109266183908097  # postgres_functions.sql uses the next one
 
-MIGRATIONS: dict[int, str] = {}
-"""`version -> script` that brings a database of that version to the next one."""
+MIGRATIONS: dict[int, str] = {
+    1: "INSERT INTO counters VALUES ('storage', 1)",
+}
+"""`version -> script` that brings the tables of that version to the next one."""
+
+_DROP_FUNCTIONS = """
+DO $$
+DECLARE
+    each regprocedure;
+BEGIN
+    FOR each IN SELECT oid FROM pg_proc WHERE pronamespace = 'cairnfs'::regnamespace LOOP
+        EXECUTE 'DROP FUNCTION ' || each;
+    END LOOP;
+END $$
+"""
 
 
 async def format_database(dsn: str, meta: Mapping[str, str], rows: Sequence[Put] = ()) -> None:
@@ -59,6 +72,8 @@ async def migrate(connections: Connections) -> None:
             while version < SCHEMA_VERSION:
                 await connection.execute(MIGRATIONS[version])
                 version += 1
+            await connection.execute(_DROP_FUNCTIONS)
+            await connection.execute(_script("postgres_functions.sql"))
             await connection.execute(
                 "UPDATE meta SET value = $1 WHERE name = 'schema version'", str(version)
             )
@@ -66,7 +81,8 @@ async def migrate(connections: Connections) -> None:
 
 async def _create(connection: Any, meta: Mapping[str, str], rows: Sequence[Put]) -> None:
     await connection.execute("CREATE SCHEMA cairnfs")
-    await connection.execute(_script())
+    await connection.execute(_script("postgres_tables.sql"))
+    await connection.execute(_script("postgres_functions.sql"))
     last = max((put.order for put in rows), default=0)
     await connection.execute("INSERT INTO clock VALUES (1, $1)", last)
     await connection.executemany("INSERT INTO counters VALUES ($1, $2)", COUNTERS.items())
@@ -93,5 +109,5 @@ async def _version(connection: Any, place: str) -> int:
     return int(found)
 
 
-def _script() -> str:
-    return resources.files("cairnfs.store").joinpath("postgres.sql").read_text(encoding="utf-8")
+def _script(name: str) -> str:
+    return resources.files("cairnfs.store").joinpath(name).read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from __future__ import annotations
 import enum
 import struct
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Table(enum.IntEnum):

@@ -46,7 +46,9 @@ CREATE TABLE replies (
 CREATE INDEX replies_by_expiry ON replies (expires_ms);
 """
 
-MIGRATIONS: dict[int, str] = {}
+MIGRATIONS: dict[int, str] = {
+    1: "INSERT INTO counters VALUES ('storage', 1)",
+}
 """`version -> script` that brings a file of that version to the next one."""
 
 
