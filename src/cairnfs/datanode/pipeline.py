@@ -31,7 +31,7 @@ from cairnfs.wire.transfer import UNKNOWN_SEQNO, Ack, Packet, Status, encode_ack
 
 log = logging.getLogger(__name__)
 
-BUFFER_BYTES = 256 << 10
+BUFFER_BYTES = 512 << 10
 
 
 class ChecksumException(IOException, java_class="org.apache.hadoop.fs.ChecksumException"):
@@ -126,17 +126,14 @@ class BlockReceiver:
         for packet in packets:
             self._check_place(packet)
         self._pass_on(packets)
-        good = self._count_good(packets) if self._verifies else len(packets)
-        for packet in packets[:good]:
-            self._write(packet)
-        last = packets[-1]
-        if any(packet.is_sync for packet in packets):
-            self._sync()
+        bad = self._first_bad(packets) if self._verifies else None
+        good = packets if bad is None else packets[:bad]
+        self._write(good)
         if self._acknowledges:
-            self._acknowledge(packets[:good])
-        if good < len(packets):
-            self._refuse(packets[good])
-        return last.is_last
+            self._acknowledge(good)
+        if bad is not None:
+            self._refuse(packets[bad])
+        return packets[-1].is_last
 
     def _check_place(self, packet: Packet) -> None:
         replica = self.replica
@@ -146,13 +143,12 @@ class BlockReceiver:
                 f" {self._upstream.peer} at offset {packet.offset}. Expecting packet starting"
                 f" at {replica.received_bytes}"
             )
-        wanted = self._checksum.sums_bytes(len(packet.data))
-        if len(packet.sums) not in (0, wanted):
+        if packet.sums and len(packet.sums) != self._checksum.sums_bytes(len(packet.data)):
             raise IOException(
-                f"Length of checksums in packet {len(packet.sums)} does not match"
-                f" calculated checksum length {wanted}"
+                f"{len(packet.sums)} bytes of checksums do not go with {len(packet.data)} of data"
             )
-        replica.received_bytes = max(replica.received_bytes, packet.end)
+        if packet.end > replica.received_bytes:
+            replica.received_bytes = packet.end
 
     def _pass_on(self, packets: list[Packet]) -> None:
         if self._mirror is None or self._mirror_failed:
@@ -167,17 +163,22 @@ class BlockReceiver:
             self._mirror_failed = True
             self._mirror.shutdown()
 
-    def _count_good(self, packets: list[Packet]) -> int:
+    def _first_bad(self, packets: list[Packet]) -> int | None:
         for index, packet in enumerate(packets):
             if packet.sums and not self._checksum.matches(packet.data, packet.sums):
                 return index
-        return len(packets)
+        return None
 
-    def _write(self, packet: Packet) -> None:
-        if packet.data:
-            sums = packet.sums if packet.sums and not self._translates else None
-            with self._replicas.volumes.watch(self.replica.volume):
-                self._file.write(packet.offset, packet.data, sums)
+    def _write(self, packets: list[Packet]) -> None:
+        pieces = [
+            (packet.offset, packet.data, None if self._translates else packet.sums or None)
+            for packet in packets
+            if packet.data
+        ]
+        with self._replicas.volumes.watch(self.replica.volume):
+            self._file.write_all(pieces)
+        if any(packet.is_sync for packet in packets):
+            self._sync()
 
     def _sync(self) -> None:
         with self._replicas.volumes.watch(self.replica.volume):

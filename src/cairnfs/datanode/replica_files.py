@@ -12,7 +12,7 @@ import errno
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,6 +101,36 @@ class ReplicaFile:
             os.close(meta_fd)
             raise
         return file
+
+    def write_all(self, pieces: Iterable[tuple[int, memoryview, memoryview | None]]) -> None:
+        """Write what `write` would, piece by piece; whole chunks in a row by one call."""
+        size = self.checksum.bytes_per_checksum
+        start = end = self.written[0]
+        data_run: list[bytes | memoryview] = []
+        sums_run: list[bytes | memoryview] = []
+        for offset, data, sums in pieces:
+            if sums is not None and offset == end and offset % size == 0:
+                data_run.append(data)
+                sums_run.append(sums)
+                end += len(data)
+                continue
+            self._write_run(start, end, data_run, sums_run)
+            self.write(offset, data, sums)
+            start = end = self.written[0]
+            data_run, sums_run = [], []
+        self._write_run(start, end, data_run, sums_run)
+
+    def _write_run(
+        self,
+        start: int,
+        end: int,
+        data: list[bytes | memoryview],
+        sums: list[bytes | memoryview],
+    ) -> None:
+        if data:
+            self._pwrite_all(self._data_fd, data, start)
+            self._pwrite_all(self._meta_fd, sums, sums_offset(self.checksum, start))
+            self.written = (end, bytes(sums[-1][-SUM_BYTES:]))
 
     def write(self, offset: int, data: memoryview, sums: memoryview | None) -> None:
         """Add what of this is new.  `sums` are its checksums, or None to compute them.

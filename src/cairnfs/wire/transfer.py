@@ -16,6 +16,7 @@ called again.  Nothing that a peer sends makes it hold more than `PACKET_BYTES_M
 from __future__ import annotations
 
 import enum
+import functools
 import struct
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar, cast
@@ -24,7 +25,7 @@ from google.protobuf.message import DecodeError, Message
 
 from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum, ChecksumType
-from cairnfs.wire.framing import encode_delimited
+from cairnfs.wire.framing import encode_delimited, encode_varint
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto.hdfs_pb2 import ChecksumTypeProto
 
@@ -37,6 +38,11 @@ UNKNOWN_SEQNO = -2  # of an acknowledgement that belongs to no packet
 _REQUEST = struct.Struct(">hB")
 _PACKET = struct.Struct(">ih")
 _LENGTH_BYTES = 4  # a packet's length counts itself
+# A packet's header is of fixed length so that it can be read without protobuf: tag and
+# value of offset, sequence number, whether it is the last, length of data; then sync.
+_HEADER = struct.Struct("<BqBqB?Bi")
+_HEADER_TAGS = (0x09, 0x11, 0x18, 0x25)
+_SYNC_TAG = 0x28
 _STATUS_MASK = 0xF  # of a flag; the rest is about congestion
 
 _M = TypeVar("_M", bound=Message)
@@ -214,26 +220,21 @@ class ReceiveBuffer:
             raise TransferError(f"Incorrect value for packet payload size: {payload}")
         if not self._has(total):
             return None
+        view = self._view
         body = start + _PACKET.size + header_bytes
-        header = _parse(pb.PacketHeaderProto, self._view[start + _PACKET.size : body])
+        offset, seqno, is_last, data_bytes, is_sync = _decode_packet_header(
+            view[start + _PACKET.size : body]
+        )
         end = start + total
-        data = end - header.dataLen
-        if not body <= data <= end or header.offsetInBlock < 0:
+        data = end - data_bytes
+        if not body <= data <= end or offset < 0:
             raise TransferError(
-                f"Invalid packet: data length {header.dataLen} at {header.offsetInBlock},"
-                f" payload length {payload}"
+                f"Invalid packet: data length {data_bytes} at {offset}, payload length {payload}"
             )
         self._start = end
         self._needed = 1
-        view = self._view
         return Packet(
-            header.offsetInBlock,
-            header.seqno,
-            header.lastPacketInBlock,
-            header.syncBlock,
-            view[body:data],
-            view[data:end],
-            view[start:end],
+            offset, seqno, is_last, is_sync, view[body:data], view[data:end], view[start:end]
         )
 
     def take_packets(self) -> list[Packet]:
@@ -297,8 +298,16 @@ def encode_packet_header(
 
 def encode_ack(seqno: int, statuses: Iterable[pb.Status]) -> bytes:
     """An acknowledgement; ours first, then those from downstream."""
-    replies = tuple(statuses)
-    return encode_message(pb.PipelineAckProto(seqno=seqno, reply=replies, flag=replies))
+    zigzag = seqno << 1 if seqno >= 0 else -seqno * 2 - 1
+    return encode_delimited(b"\x08" + encode_varint(zigzag) + _encode_statuses(tuple(statuses)))
+
+
+@functools.lru_cache(maxsize=256)
+def _encode_statuses(statuses: tuple[pb.Status, ...]) -> bytes:
+    """An acknowledgement from after its sequence number, which is field 1."""
+    encoded = pb.PipelineAckProto(seqno=0, reply=statuses, flag=statuses).SerializeToString()
+    assert encoded.startswith(b"\x08\0"), encoded
+    return encoded[2:]
 
 
 def encode_response(
@@ -325,6 +334,26 @@ def encode_checksum(checksum: Checksum) -> pb.ChecksumProto:
     return pb.ChecksumProto(
         type=cast("ChecksumTypeProto", checksum.type.value),
         bytesPerChecksum=checksum.bytes_per_checksum,
+    )
+
+
+def _decode_packet_header(header: memoryview) -> tuple[int, int, bool, int, bool]:
+    """Offset, sequence number, whether it is the last, length of data, whether to sync."""
+    length = len(header)
+    if length in (_HEADER.size, _HEADER.size + 2):
+        tag1, offset, tag2, seqno, tag3, is_last, tag4, data_bytes = _HEADER.unpack_from(header)
+        if (tag1, tag2, tag3, tag4) == _HEADER_TAGS:
+            if length == _HEADER.size:
+                return offset, seqno, is_last, data_bytes, False
+            if header[-2] == _SYNC_TAG:
+                return offset, seqno, is_last, data_bytes, bool(header[-1])
+    message = _parse(pb.PacketHeaderProto, header)
+    return (
+        message.offsetInBlock,
+        message.seqno,
+        message.lastPacketInBlock,
+        message.dataLen,
+        message.syncBlock,
     )
 
 
