@@ -49,15 +49,23 @@ def _answer_nothing(*names: str) -> None:
 
 # Snapshots
 
-_refuse(
-    "snapshots",
-    "allowSnapshot",
-    "disallowSnapshot",
-    "createSnapshot",
-    "renameSnapshot",
-    "deleteSnapshot",
-)
+_refuse("snapshots", "allowSnapshot", "disallowSnapshot")
 _answer_nothing("getSnapshottableDirListing")
+
+
+@CALLS.handler
+def create_snapshot(call: IncomingCall, request: pb.CreateSnapshotRequestProto) -> None:
+    _refuse_snapshot(call, request.snapshotRoot)
+
+
+@CALLS.handler
+def rename_snapshot(call: IncomingCall, request: pb.RenameSnapshotRequestProto) -> None:
+    _refuse_snapshot(call, request.snapshotRoot)
+
+
+@CALLS.handler
+def delete_snapshot(call: IncomingCall, request: pb.DeleteSnapshotRequestProto) -> None:
+    _refuse_snapshot(call, request.snapshotRoot)
 
 
 @CALLS.handler
@@ -80,6 +88,7 @@ def get_snapshot_diff_report_listing(
 
 
 def _refuse_snapshot(call: IncomingCall, root: str) -> None:
+    """No directory is snapshottable."""
     path = FsPath.parse(root)
 
     def refuse() -> bytes:

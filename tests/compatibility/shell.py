@@ -1,0 +1,113 @@
+"""Hadoop's FsShell in a Java process of its own, one for each user, kept for all its commands.
+
+The classes are those of the `pyspark` package; py4j, which comes with it, lets Python call them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+OPENED = ("java.lang", "java.util", "java.io", "java.net", "sun.nio.ch")
+
+
+def why_not() -> str | None:
+    """What lacks here to run Java clients, if anything does."""
+    if shutil.which("java") is None:
+        return "there is no java"
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark, which brings Hadoop's client, is not installed"
+    return None
+
+
+class Outcome(NamedTuple):
+    """What a command has printed, and its exit code."""
+
+    out: str
+    err: str
+    code: int
+
+
+class FsShell:
+    """`hadoop fs -fs URI ...` in the name of a user."""
+
+    def __init__(self, uri: str, user: str, directory: Path) -> None:
+        self.uri = uri
+        self._gateway = _launch_java(user, directory)
+        self._java = self._gateway.jvm
+        self._system_out = self._java.System.out
+        self._system_err = self._java.System.err
+
+    def run(self, *arguments: str) -> Outcome:
+        java = self._java
+        out, err = java.java.io.ByteArrayOutputStream(), java.java.io.ByteArrayOutputStream()
+        java.System.setOut(java.java.io.PrintStream(out, True))
+        java.System.setErr(java.java.io.PrintStream(err, True))
+        try:
+            conf = java.org.apache.hadoop.conf.Configuration()
+            shell = java.org.apache.hadoop.fs.FsShell(conf)
+            command = self._array(["-fs", self.uri, *arguments])
+            code = java.org.apache.hadoop.util.ToolRunner.run(shell, command)
+            shell.close()
+        finally:
+            java.System.setOut(self._system_out)
+            java.System.setErr(self._system_err)
+        return Outcome(out.toString("UTF-8"), err.toString("UTF-8"), code)
+
+    def close(self) -> None:
+        self._gateway.shutdown()
+        self._gateway.java_process.stdin.close()
+        self._gateway.java_process.wait()
+
+    def _array(self, texts: list[str]) -> Any:
+        array = self._gateway.new_array(self._java.String, len(texts))
+        for index, text in enumerate(texts):
+            array[index] = text
+        return array
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _launch_java(user: str, directory: Path) -> Any:
+    import pyspark
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    jars = Path(pyspark.__file__).parent / "jars"
+    configuration = directory / "hadoop-conf"
+    configuration.mkdir(exist_ok=True)
+    (configuration / "core-site.xml").write_text("<configuration></configuration>\n")
+    (configuration / "log4j2.properties").write_text("rootLogger.level = off\n")
+    os.environ["HADOOP_USER_NAME"] = user
+    try:
+        port, process = launch_gateway(
+            jarpath=str(next(jars.glob("py4j-*.jar"))),
+            classpath=os.pathsep.join((str(configuration), f"{jars}/*")),
+            javaopts=[
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
+                *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in OPENED),
+            ],
+            die_on_exit=True,
+            return_proc=True,
+        )
+    finally:
+        del os.environ["HADOOP_USER_NAME"]
+    gateway = JavaGateway(
+        gateway_parameters=GatewayParameters(port=port, auto_convert=True),
+        java_process=process,
+    )
+    gateway.jvm.Class.forName("org.apache.hadoop.fs.FsShell")
+    return gateway
