@@ -6,6 +6,8 @@ import itertools
 import socket
 from collections.abc import Sequence
 
+from tests.datanode.namenode import POOL
+
 from cairnfs.datanode.connection import Connection
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block
@@ -25,9 +27,9 @@ from cairnfs.wire.transfer import (
     encode_packet_header,
     encode_request,
 )
-from tests.datanode.namenode import POOL
 
 CLIENT = "DFSClient_test"
+CRC32C = Checksum()
 
 _opened: list[Connection] = []
 
@@ -87,7 +89,7 @@ class BlockWriter:
         new_stamp: int = 0,
         min_bytes: int = 0,
         max_bytes: int = 0,
-        checksum: Checksum = Checksum(),  # noqa: B008: frozen
+        checksum: Checksum = CRC32C,
         client: str = CLIENT,
     ) -> None:
         self.block = block
@@ -166,7 +168,7 @@ def write_block(
     data: bytes,
     *,
     packet_bytes: int = 64512,
-    checksum: Checksum = Checksum(),  # noqa: B008: frozen
+    checksum: Checksum = CRC32C,
 ) -> None:
     """Write a whole block."""
     writer = BlockWriter(pipeline, block, checksum=checksum).setup()

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.datanode.client import close_connections
+from tests.datanode.namenode import FakeNameNode
 
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.volumes import Disk, StorageLocation
-from tests.datanode.client import close_connections
-from tests.datanode.namenode import FakeNameNode
 
 StartNode = Callable[..., DataNode]
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from collections import deque
 from typing import NamedTuple
 
 from cairnfs.datanode.connection import Connection, is_disconnect
@@ -32,6 +33,7 @@ from cairnfs.wire.transfer import UNKNOWN_SEQNO, Ack, Packet, Status, encode_ack
 log = logging.getLogger(__name__)
 
 BUFFER_BYTES = 512 << 10
+_SUCCESS = Status.SUCCESS
 
 
 class ChecksumException(IOException, java_class="org.apache.hadoop.fs.ChecksumException"):
@@ -189,10 +191,12 @@ class BlockReceiver:
 
     def _acknowledge(self, packets: list[Packet]) -> None:
         done = [_Done(each.seqno, each.end, each.is_last, each.is_sync) for each in packets]
+        if not done:
+            return
         if self._responder is not None:
             self._responder.enqueue(done)
-        elif done:
-            self._upstream.send(b"".join(self.settle(each, (Status.SUCCESS,)) for each in done))
+        else:
+            self._upstream.send(b"".join(self.settle(each, (_SUCCESS,)) for each in done))
 
     def settle(self, done: _Done, statuses: tuple[Status, ...]) -> bytes:
         """The acknowledgement of a packet that every DataNode from here on has."""
@@ -230,7 +234,8 @@ class PacketResponder:
         self._writer = writer
         self._upstream = writer.upstream
         self._mirror = writer.mirror
-        self._done: queue.SimpleQueue[_Done | None] = queue.SimpleQueue()
+        self._written: queue.SimpleQueue[list[_Done]] = queue.SimpleQueue()
+        self._done: deque[_Done] = deque()  # taken out of the queue
         self._thread = threading.Thread(
             target=self._run, name=f"responder blk_{receiver.replica.block_id}", daemon=True
         )
@@ -240,12 +245,11 @@ class PacketResponder:
 
     def enqueue(self, packets: list[_Done]) -> None:
         """These are written here."""
-        for packet in packets:
-            self._done.put(packet)
+        self._written.put(packets)
 
     def finish(self) -> None:
         """No more will come; wait until the last is acknowledged, or cannot be."""
-        self._done.put(None)
+        self._written.put([])
         self._thread.join()
 
     def _run(self) -> None:
@@ -265,19 +269,17 @@ class PacketResponder:
         """Send these upstream; False if nothing more is to be done."""
         replies = []
         for ack in acks:
-            statuses = (Status.SUCCESS, *ack.statuses)
-            if ack.is_out_of_band:
+            statuses = (_SUCCESS, *ack.statuses)
+            if ack.seqno == UNKNOWN_SEQNO or (not ack.is_success and ack.is_out_of_band):
+                # A DataNode further down has lost its mirror, or is about to restart.
                 replies.append(encode_ack(UNKNOWN_SEQNO, statuses))
                 continue
-            if ack.statuses and ack.statuses[0] == Status.ERROR_CHECKSUM:
+            if ack.statuses[:1] == (Status.ERROR_CHECKSUM,):
                 # What we sent was corrupt: we are the bad one, not the mirror.
                 log.warning("%s: the mirror received corrupt data", self._receiver.replica)
                 self._upstream.shutdown()
                 return False
-            if ack.seqno == UNKNOWN_SEQNO:  # a DataNode further down has lost its mirror
-                replies.append(encode_ack(UNKNOWN_SEQNO, statuses))
-                continue
-            done = self._done.get()
+            done = self._next_done()
             if done is None:
                 return False
             if done.seqno != ack.seqno:
@@ -292,6 +294,11 @@ class PacketResponder:
             return False
         return True
 
+    def _next_done(self) -> _Done | None:
+        if not self._done:
+            self._done.extend(self._written.get())
+        return self._done.popleft() if self._done else None
+
     def _settle(self, done: _Done, statuses: tuple[Status, ...]) -> bytes:
         try:
             reply = self._receiver.settle(done, statuses)
@@ -303,6 +310,6 @@ class PacketResponder:
 
     def _tell_of_mirror(self) -> None:
         try:
-            self._upstream.send(encode_ack(UNKNOWN_SEQNO, (Status.SUCCESS, Status.ERROR)))
+            self._upstream.send(encode_ack(UNKNOWN_SEQNO, (_SUCCESS, Status.ERROR)))
         except OSError:
             self._upstream.shutdown()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import NamedTuple, Protocol, TypeVar
 
 from google.protobuf.message import Message
@@ -44,6 +45,8 @@ class Participant(Protocol):
 
     def update(self, block: Block, recovery_id: int, new_id: int, new_bytes: int) -> str:
         """Returns the id of the storage the replica is on."""
+
+    def close(self) -> None: ...
 
 
 class Plan(NamedTuple):
@@ -96,32 +99,38 @@ class BlockRecovery:
         block = Block(located.b.blockId, located.b.generationStamp, located.b.numBytes)
         recovery_id = command.newGenStamp
         log.info("recovering %s as generation %d", block, recovery_id)
-        try:
-            found = self._ask(located, block, recovery_id)
-        except RecoveryInProgressException as error:
-            log.info("recovery of %s is under way elsewhere: %s", block, error)
-            return
-
-        result = pb.CommitBlockSynchronizationRequestProto(
-            block=located.b,
-            newGenStamp=recovery_id,
-            newLength=0,
-            closeFile=True,
-            deleteBlock=not found,
-        )
-        if found:
-            self._update(command, found, recovery_id, result)
+        with ExitStack() as cleanup:
+            participants = [self._participant(each.id, located.b.poolId) for each in located.locs]
+            for participant in participants:
+                cleanup.callback(participant.close)
+            try:
+                found = self._ask(located, participants, block, recovery_id)
+            except RecoveryInProgressException as error:
+                log.info("recovery of %s is under way elsewhere: %s", block, error)
+                return
+            result = pb.CommitBlockSynchronizationRequestProto(
+                block=located.b,
+                newGenStamp=recovery_id,
+                newLength=0,
+                closeFile=True,
+                deleteBlock=not found,
+            )
+            if found:
+                self._update(command, found, recovery_id, result)
         link.calls.commit_block_synchronization(result)
 
     def _ask(
-        self, located: hdfs_pb2.LocatedBlockProto, block: Block, recovery_id: int
+        self,
+        located: hdfs_pb2.LocatedBlockProto,
+        participants: list[Participant],
+        block: Block,
+        recovery_id: int,
     ) -> list[tuple[hdfs_pb2.DatanodeIDProto, Participant, Found]]:
         """The replicas that can be used; an error if there may be some nobody could ask."""
         usable: list[tuple[hdfs_pb2.DatanodeIDProto, Participant, Found]] = []
         failed = unusable = 0
-        for location in located.locs:
+        for location, participant in zip(located.locs, participants, strict=True):
             try:
-                participant = self._participant(location.id, located.b.poolId)
                 found = participant.init_recovery(block, recovery_id)
             except RecoveryInProgressException:
                 raise
@@ -199,6 +208,9 @@ class LocalParticipant:
         self._reports.received(replica.block, replica.volume)
         return replica.volume.storage_id
 
+    def close(self) -> None:
+        """There is nothing to close."""
+
 
 class RemoteParticipant:
     """Another DataNode, over InterDatanodeProtocol."""
@@ -233,14 +245,14 @@ class RemoteParticipant:
             newLength=new_bytes,
             newBlockId=new_id,
         )
-        try:
-            return self._call(
-                "updateReplicaUnderRecovery",
-                request,
-                inter_datanode_pb2.UpdateReplicaUnderRecoveryResponseProto,
-            ).storageUuid
-        finally:
-            self._caller.close()
+        return self._call(
+            "updateReplicaUnderRecovery",
+            request,
+            inter_datanode_pb2.UpdateReplicaUnderRecoveryResponseProto,
+        ).storageUuid
+
+    def close(self) -> None:
+        self._caller.close()
 
     def _extended(self, block: Block) -> hdfs_pb2.ExtendedBlockProto:
         return hdfs_pb2.ExtendedBlockProto(

@@ -25,7 +25,7 @@ from google.protobuf.message import DecodeError, Message
 
 from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum, ChecksumType
-from cairnfs.wire.framing import encode_delimited, encode_varint
+from cairnfs.wire.framing import ProtocolError, decode_varint, encode_delimited, encode_varint
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto.hdfs_pb2 import ChecksumTypeProto
 
@@ -43,6 +43,7 @@ _LENGTH_BYTES = 4  # a packet's length counts itself
 _HEADER = struct.Struct("<BqBqB?Bi")
 _HEADER_TAGS = (0x09, 0x11, 0x18, 0x25)
 _SYNC_TAG = 0x28
+_SEQNO_TAG = b"\x08"  # of an acknowledgement: field 1
 _STATUS_MASK = 0xF  # of a flag; the rest is about congestion
 
 _M = TypeVar("_M", bound=Message)
@@ -188,22 +189,18 @@ class ReceiveBuffer:
         message_type = _REQUEST_MESSAGES.get(code)
         if message_type is None:
             raise TransferError(f"Unknown op {code} in data stream")
-        message = self._take_delimited(message_type, _REQUEST.size)
-        return None if message is None else Request(Op(code), message)
+        body = self._take_delimited(_REQUEST.size)
+        return None if body is None else Request(Op(code), _parse(message_type, body))
 
     def take_message(self, message_type: type[_M]) -> _M | None:
         """The next message with its length before it."""
-        return self._take_delimited(message_type, 0)
+        body = self._take_delimited(0)
+        return None if body is None else _parse(message_type, body)
 
     def take_ack(self) -> Ack | None:
         """The next acknowledgement."""
-        message = self._take_delimited(pb.PipelineAckProto, 0)
-        if message is None:
-            return None
-        if not message.flag:
-            return Ack(message.seqno, tuple(message.reply))
-        statuses = (flag & _STATUS_MASK for flag in message.flag)
-        return Ack(message.seqno, cast("tuple[pb.Status, ...]", tuple(statuses)))
+        body = self._take_delimited(0)
+        return None if body is None else _decode_ack(bytes(body))
 
     def take_packet(self) -> Packet | None:
         """The next packet; its parts lie in this buffer."""
@@ -252,7 +249,7 @@ class ReceiveBuffer:
         self._needed = count
         return False
 
-    def _take_delimited(self, message_type: type[_M], skip: int) -> _M | None:
+    def _take_delimited(self, skip: int) -> memoryview | None:
         at = self._start + skip
         length = shift = 0
         while True:
@@ -270,10 +267,9 @@ class ReceiveBuffer:
             raise TransferError(f"a message of {length} bytes is too long")
         if not self._has(at - self._start + length):
             return None
-        message = _parse(message_type, self._view[at : at + length])
         self._start = at + length
         self._needed = 1
-        return message
+        return self._view[at : at + length]
 
 
 def encode_request(op: Op, message: Message) -> bytes:
@@ -299,14 +295,14 @@ def encode_packet_header(
 def encode_ack(seqno: int, statuses: Iterable[pb.Status]) -> bytes:
     """An acknowledgement; ours first, then those from downstream."""
     zigzag = seqno << 1 if seqno >= 0 else -seqno * 2 - 1
-    return encode_delimited(b"\x08" + encode_varint(zigzag) + _encode_statuses(tuple(statuses)))
+    return encode_delimited(_SEQNO_TAG + encode_varint(zigzag) + _encode_statuses(tuple(statuses)))
 
 
 @functools.lru_cache(maxsize=256)
 def _encode_statuses(statuses: tuple[pb.Status, ...]) -> bytes:
-    """An acknowledgement from after its sequence number, which is field 1."""
+    """An acknowledgement from after its sequence number."""
     encoded = pb.PipelineAckProto(seqno=0, reply=statuses, flag=statuses).SerializeToString()
-    assert encoded.startswith(b"\x08\0"), encoded
+    assert encoded.startswith(_SEQNO_TAG + b"\0"), encoded
     return encoded[2:]
 
 
@@ -355,6 +351,27 @@ def _decode_packet_header(header: memoryview) -> tuple[int, int, bool, int, bool
         message.dataLen,
         message.syncBlock,
     )
+
+
+def _decode_ack(body: bytes) -> Ack:
+    """Most acknowledgements differ from the one before in nothing but their number."""
+    if body[:1] == _SEQNO_TAG and len(body) > 2:
+        try:
+            zigzag, at = decode_varint(body, 1)
+        except ProtocolError as error:
+            raise TransferError(f"not a PipelineAckProto: {error}") from error
+        return Ack((zigzag >> 1) ^ -(zigzag & 1), _decode_statuses(body[at:]))
+    message = _parse(pb.PipelineAckProto, memoryview(body))
+    return Ack(message.seqno, _decode_statuses(body))
+
+
+@functools.lru_cache(maxsize=256)
+def _decode_statuses(rest: bytes) -> tuple[pb.Status, ...]:
+    """The statuses of an acknowledgement, given from after its sequence number."""
+    message = _parse(pb.PipelineAckProto, memoryview(_SEQNO_TAG + b"\0" + rest))
+    if not message.flag:
+        return tuple(message.reply)
+    return cast("tuple[pb.Status, ...]", tuple(flag & _STATUS_MASK for flag in message.flag))
 
 
 def _parse(message_type: type[_M], body: memoryview) -> _M:
