@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cairnfs.store.base import (
+    ABSENT,
     Batch,
     Conflict,
     Count,
@@ -24,7 +25,7 @@ from cairnfs.store.base import (
 )
 from cairnfs.transaction.calls import Call, encode_replies
 from cairnfs.transaction.records import id_of
-from cairnfs.transaction.transaction import UNBORN, Entry, Transaction
+from cairnfs.transaction.transaction import PRESUMED, UNBORN, Entry, Transaction
 
 
 @dataclass(slots=True, eq=False)
@@ -104,6 +105,10 @@ def build_batch(
                     batch.reads.setdefault(key, entry.since)
             batch.bounds += transaction.bounds
             batch.empties += transaction.emptied
+        elif transaction.presumes:
+            for key, entry in transaction.reads.items():
+                if entry is PRESUMED:
+                    batch.reads[key] = ABSENT
         if transaction.kept:
             batch.keeps += [Keep(key, transaction.order) for key in transaction.kept]
         batch.drops += transaction.dropped

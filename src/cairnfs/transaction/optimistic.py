@@ -11,10 +11,10 @@ calls that read the changed rows, and those that had read their changes; they
 wait a random, growing moment and run again.  After a bounded number of
 conflicts a call runs alone, with the store's clock in hand, and succeeds.
 
-On a shared store a call that changes something is first tried *from memory*: on
-the rows as they were last seen, since validation will tell whether they still
-are so.  Only if it lacks a row, fails, or turns out to change nothing are its
-rows read; what only reads is never answered from memory.
+A call that changes something is first tried *from memory*: on the rows that are at
+hand, and as if a new name were free, since validation will tell whether that is
+so.  Only if it lacks a row, fails, or turns out to change nothing are its rows
+read; what only reads is never answered from memory.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ from cairnfs.transaction.views import (
     LoadedRows,
     PeekedTotals,
     RememberedRows,
+    RowsAtHand,
     Speculation,
 )
 
@@ -100,6 +101,7 @@ class OptimisticRunner:
         self._distrust = 0  # after how many calls to try from memory again
         self._distrust_next = DISTRUST_MIN
         self._cache = CachedRows(store.local, CACHE_ENTRIES_MAX) if store.local else None
+        self._at_hand = RowsAtHand(self._cache) if self._cache is not None else self._memory
         self._peeked = PeekedTotals() if self._cache is None else None
         self._view = Speculation(self._cache or LoadedRows(Reading(), Found()), self._peeked)
         self._group = Group()
@@ -162,8 +164,8 @@ class OptimisticRunner:
 
     async def _turn(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
         """Run calls, bringing what they lack, until each is answered or in the group."""
-        if self._peeked is not None and transaction is None:
-            calls = await self._try_from_memory(calls, self._peeked)
+        if transaction is None:
+            calls = await self._try_from_memory(calls)
         while calls:
             try:
                 await self._load(calls, transaction)
@@ -179,13 +181,14 @@ class OptimisticRunner:
             alone = transaction is not None
             calls = [call for call in calls if not self._execute(call, alone=alone)]
 
-    async def _try_from_memory(self, calls: list[Call], peeked: PeekedTotals) -> list[Call]:
+    async def _try_from_memory(self, calls: list[Call]) -> list[Call]:
         """Run what may be run on rows that were seen before; returns the other calls."""
         if self._distrust:
             self._distrust = max(0, self._distrust - len(calls))
             return calls
-        peeked.expire(self._clock.now_ms())
-        self._view.committed = self._memory
+        if self._peeked is not None:
+            self._peeked.expire(self._clock.now_ms())
+        self._view.committed = self._at_hand
         others = []
         for call in calls:
             if (
@@ -194,14 +197,18 @@ class OptimisticRunner:
                 or not self._execute(call, alone=False, from_memory=True)
             ):
                 others.append(call)
-            elif self._committing is None and 2 * len(self._group.runs) >= max(
-                HALVED_MIN, len(calls)
+            elif (
+                self._cache is None
+                and self._committing is None
+                and 2 * len(self._group.runs) >= max(HALVED_MIN, len(calls))
             ):
                 # The store works on one half while we run the other.  With a steady stream
                 # of calls both are busy all the time from then on.
                 self._start_commit()
                 await asyncio.sleep(0)
-                self._view.committed = self._memory
+                self._view.committed = self._at_hand
+        if self._cache is not None:
+            self._view.committed = self._cache
         return others
 
     async def _turn_alone(self) -> None:
@@ -276,7 +283,7 @@ class OptimisticRunner:
             transaction.forget_changes()
         if transaction.changes_anything:
             self._view.accept(transaction)
-        elif from_memory:
+        elif from_memory and (self._cache is None or transaction.presumes):
             return False  # what does not commit is not validated: no answer to give
         elif not transaction.saw_uncommitted:
             self._answer(call, result, error)

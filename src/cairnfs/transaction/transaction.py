@@ -115,6 +115,7 @@ class Transaction:
         "kept",
         "now_ms",
         "order",
+        "presumes",
         "reads",
         "saw_uncommitted",
         "totals_read",
@@ -137,7 +138,8 @@ class Transaction:
         self._new_inodes: set[int] = set()
         self.now_ms = now_ms
         self.alone = alone
-        self.from_memory = from_memory  # on rows that may be stale; never the answer, only a try
+        self.from_memory = from_memory  # on rows at hand: a try, to be validated
+        self.presumes = False  # that a key has no row
         self.covered = 0  # the latest TxID at which a snapshot needs what is changed here
         self.reads: dict[Key, Entry] = {}
         self.writes: dict[Key, Any] = {}
@@ -174,6 +176,7 @@ class Transaction:
         """
         if self.from_memory and key not in self.writes and not self._view.knows(key):
             self.reads[key] = PRESUMED
+            self.presumes = True
             return None
         return self.get(key)
 

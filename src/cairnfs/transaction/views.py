@@ -3,7 +3,8 @@
 `CachedRows` serves a store that this process alone writes to: a row once read
 stays true.  `LoadedRows` holds what one read of a shared store brought, and is
 thrown away with the turn.  `RememberedRows` are those that were seen in a shared
-store at some time: good for a try that is validated before it counts.
+store at some time: good for a try that is validated before it counts.  `RowsAtHand`
+are the cached ones without a look into the store, for the same kind of try.
 `Speculation` lays over any of them what this NameNode has computed but not yet
 committed, so that operations follow one another without waiting for the disk.
 """
@@ -137,6 +138,29 @@ class CachedRows(RowCache):
     def clear(self) -> None:
         super().clear()
         self._totals.clear()
+
+
+class RowsAtHand:
+    """What is cached of a store of our own; what is not, is not looked for."""
+
+    def __init__(self, cache: CachedRows) -> None:
+        self._cache = cache
+        self.knows = cache.knows
+
+    def entry(self, key: Key) -> Entry:
+        entry = self._cache.find(key)
+        if entry is None:
+            raise Missing(Reading(keys=[key]))
+        return entry
+
+    def key_of_id(self, table: int, id: int) -> Key | None:
+        return self._cache.key_of_id(table, id)
+
+    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
+        return self._cache.scan(scan)
+
+    def totals(self, id: int) -> Totals:
+        return self._cache.totals(id)
 
 
 class RememberedRows(RowCache):
