@@ -143,6 +143,8 @@ class CachedRows(RowCache):
 class RowsAtHand:
     """What is cached of a store of our own; what is not, is not looked for."""
 
+    never_lacks = False
+
     def __init__(self, cache: CachedRows) -> None:
         self._cache = cache
         self.knows = cache.knows
@@ -153,8 +155,8 @@ class RowsAtHand:
             raise Missing(Reading(keys=[key]))
         return entry
 
-    def key_of_id(self, table: int, id: int) -> Key | None:
-        return self._cache.key_of_id(table, id)
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
+        return self._cache.keys_of_id(table, id)
 
     def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
         return self._cache.scan(scan)
