@@ -11,7 +11,7 @@ CHECKS, in the same transaction: the redundancy duty looks at those.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -87,21 +87,19 @@ def reconcile_replicas(
 ) -> None:
     """Part of a full report: all that the storage has, of the blocks from `first` to `end`.
 
-    A replica that was put down and is not reported is lost.
+    A replica that was put down and is not reported is lost; one that was to be deleted is.
     """
     _need_blocks(tx, storage, reported)
     for replica in reported:
         _receive(tx, storage, replica)
     present = {replica.block_id for replica in reported}
-    after = NUMBER.pack(first - 1) if first > 0 else b""
-    while page := tx.scan(Table.REPLICAS, storage, after, REPLICAS_PAGE):
-        for key, replica in page:
-            if replica.block_id >= end:
-                return
-            if replica.block_id not in present:
-                tx.delete(key)
-                put_check(tx, replica.block_id)
-        after = page[-1][0][2]
+    for key in _keys_between(tx, Table.REPLICAS, storage, first, end):
+        if (block_id := _block_id_of(key)) not in present:
+            tx.delete(key)
+            put_check(tx, block_id)
+    for key in _keys_between(tx, Table.INVALIDATIONS, storage, first, end):
+        if _block_id_of(key) not in present:
+            tx.delete(key)
 
 
 @operation()
@@ -172,6 +170,23 @@ def invalidate(
 def need_replicas(tx: Transaction, block_ids: Iterable[BlockId]) -> None:
     """Have the replicas of several blocks at hand with one read."""
     tx.need(ids=[(int(Table.REPLICAS), id) for id in block_ids])
+
+
+def _keys_between(
+    tx: Transaction, table: Table, storage: StorageNumber, first: int, end: int
+) -> Iterator[Key]:
+    """The rows of a storage, of the blocks from `first` to `end`."""
+    after = NUMBER.pack(first - 1) if first > 0 else b""
+    while page := tx.scan(table, storage, after, REPLICAS_PAGE):
+        for key, _ in page:
+            if _block_id_of(key) >= end:
+                return
+            yield key
+        after = page[-1][0][2]
+
+
+def _block_id_of(key: Key) -> BlockId:
+    return BlockId(NUMBER.unpack(key[2])[0])
 
 
 def _need_blocks(

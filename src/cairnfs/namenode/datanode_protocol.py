@@ -246,10 +246,13 @@ def run_bad_blocks(
     datanodes = call.namenode.datanodes
     steps = []
     for located in blocks:
-        for location, storage_id in zip(located.locs, located.storageIDs, strict=False):
-            number = datanodes.number_of(location.id.datanodeUuid, storage_id)
-            if number is not None:
-                steps.append((number, BlockId(located.b.blockId)))
+        # Hadoop's client names no storages: whichever the DataNode has the replica on.
+        storage_ids = [*located.storageIDs, *[""] * len(located.locs)]
+        for location, storage_id in zip(located.locs, storage_ids, strict=False):
+            node = datanodes.get(location.id.datanodeUuid)
+            for storage in node.record.storages if node is not None else ():
+                if storage_id in ("", storage.id):
+                    steps.append((storage.number, BlockId(located.b.blockId)))
     _run_each(call, mark_corrupt, steps, answer)
 
 
@@ -323,9 +326,12 @@ def _check_registered(
 ) -> LiveDataNode:
     node = _registered(namenode, registration)
     if node is None:
+        # Not UnregisteredNodeException, for which DataNodes give up: they try again, and are
+        # told to register by the answer to their next heartbeat.
         id = registration.datanodeID
-        raise UnregisteredNodeException(
-            f"DataNode {id.ipAddr}:{id.xferPort} ({id.datanodeUuid}) has not registered"
+        raise IOException(
+            f"DataNode {id.ipAddr}:{id.xferPort} ({id.datanodeUuid}) has not registered since"
+            " this NameNode started"
         )
     return node
 

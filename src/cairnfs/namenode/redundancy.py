@@ -12,6 +12,7 @@ is found and deleted.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -65,11 +66,13 @@ CHECKS_PAGE = 200  # blocks looked at in one step
 INVALIDATIONS_PAGE = 1000  # replicas of one storage to be deleted
 GRACE_MS = 3_000  # the other DataNodes of a pipeline are given so long to report
 COPY_LIMIT_S = 300.0  # dfs.namenode.reconstruction.pending.timeout-sec
+TELL_AGAIN_S = 30.0  # a deletion that was not reported: the DataNode may have been restarted
 
 
 class PendingCopy(msgspec.Struct, frozen=True, gc=False):
     """A copy that was ordered, and until when it is awaited."""
 
+    source: str
     targets: tuple[StorageNumber, ...]
     deadline_s: float
 
@@ -205,7 +208,7 @@ class Redundancy:
     async def _tell_invalidations(self) -> None:
         """Queue the deletions of each storage whose DataNode can be told."""
         now_s = self._now_s()
-        self._told = {key: at for key, at in self._told.items() if now_s - at < COPY_LIMIT_S}
+        told, self._told = self._told, {}
         scans: dict[Scan, LiveDataNode] = {}
         for node in self._datanodes:
             if node.is_registered and self._datanodes.is_alive(node):
@@ -219,7 +222,8 @@ class Redundancy:
             node = scans[scan]
             for row in rows:
                 block_id = BlockId(NUMBER.unpack(row.key[2])[0])
-                if (scan.a, block_id) not in self._told:
+                told_s = self._told[scan.a, block_id] = told.get((scan.a, block_id), -math.inf)
+                if now_s - told_s >= TELL_AGAIN_S:
                     self._told[scan.a, block_id] = now_s
                     invalidation: Invalidation = decode(Table.INVALIDATIONS, row.data)
                     node.invalidations[block_id] = Block(
@@ -275,6 +279,7 @@ class Redundancy:
         """The block as plans know it."""
         replicas = []
         have: set[str] = set()
+        good: set[str] = set()
         for storage, replica in facts.replicas:
             for target in self._datanodes.targets([storage]):
                 have.add(target.node.uuid)
@@ -283,6 +288,8 @@ class Redundancy:
                     integrity = Integrity.CORRUPT
                 elif replica.generation_stamp != facts.block.generation_stamp:
                     integrity = Integrity.OUTDATED
+                if integrity is Integrity.GOOD and target.node.is_alive:
+                    good.add(target.node.uuid)
                 is_excess = replica.status is ReplicaStatus.EXCESS
                 replicas.append(ReplicaView(target.node, target.storage, integrity, is_excess))
         return BlockView(
@@ -291,20 +298,24 @@ class Redundancy:
             policy=self._datanodes.policy_of(facts.file),
             replicas=tuple(replicas),
             state=facts.block.state,
-            pending=self._pending_targets(facts.block.id, have),
+            pending=self._pending_targets(facts.block.id, have, good),
             deleting=frozenset(
                 located.uuid for located in self._datanodes.locate_in_order(facts.deleting)
             ),
         )
 
-    def _pending_targets(self, block_id: BlockId, have: set[str]) -> tuple[Target, ...]:
+    def _pending_targets(
+        self, block_id: BlockId, have: set[str], good: set[str]
+    ) -> tuple[Target, ...]:
+        """The copies to come; none from a DataNode that has no good replica any more."""
         pending = self._pending.get(block_id)
         if pending is None:
             return ()
         # By node: a DataNode may have put it on another of its volumes.
         targets = self._datanodes.targets(pending.targets)
         left = tuple(target for target in targets if target.node.uuid not in have)
-        if not left or self._now_s() > pending.deadline_s:
+        is_late = self._now_s() > pending.deadline_s
+        if not left or is_late or pending.source not in good:
             del self._pending[block_id]
             return ()
         return left
@@ -316,7 +327,9 @@ class Redundancy:
             return
         targets = tuple(self._datanodes.locate_in_order(numbers))
         node.transfers.append(Transfer(facts.block, targets))
-        self._pending[facts.block.id] = PendingCopy(numbers, self._now_s() + COPY_LIMIT_S)
+        self._pending[facts.block.id] = PendingCopy(
+            copy.source.uuid, numbers, self._now_s() + COPY_LIMIT_S
+        )
         log.info(
             "%s is copied from %s to %s",
             facts.block,
