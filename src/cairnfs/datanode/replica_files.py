@@ -172,11 +172,11 @@ class ReplicaFile:
             last_sum = self.checksum.compute(chunk)
         elif length:
             last_sum = os.pread(self._meta_fd, self.checksum.sum_bytes, kept_sums - SUM_BYTES)
-        # Data first: a crash in between leaves a chunk whose prefix `recover_length` finds.
-        self._volume.disk.truncate(self._data_fd, length)
+        # The checksum first: after a crash, `recover_length` finds the prefix it is for.
         if length > boundary and last_sum:
             self._pwrite_all(self._meta_fd, [last_sum], kept_sums)
             kept_sums += len(last_sum)
+        self._volume.disk.truncate(self._data_fd, length)
         self._volume.disk.truncate(self._meta_fd, kept_sums)
         self.written = (length, last_sum)
 

@@ -440,6 +440,10 @@ class Replicas:
                 raise IOException(f"rur.getNumBytes() < newlength = {new_bytes}, rur={replica}")
             with self.volumes.watch(replica.volume):
                 if new_block_id in (0, block.id):
+                    # Not in place: a crash must not leave something half cut as finalized.
+                    if replica.original_state is ReplicaState.FINALIZED:
+                        self._move(replica, replica.volume.rbw, recovery_id)
+                        replica.original_state = ReplicaState.RBW
                     self._bump(replica, recovery_id)
                     self._reopen(replica, None)
                     self._truncate(replica, new_bytes)

@@ -1,0 +1,219 @@
+"""What is left after a DataNode has ended, at whatever moment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.datanode.client import BlockWriter, read_block, write_block
+from tests.datanode.conftest import StartNode
+from tests.datanode.faults import DiskDied, DyingDisk
+from tests.datanode.namenode import FakeNameNode, reported_blocks
+
+from cairnfs.datanode.replica import Block, Replica, ReplicaState
+from cairnfs.datanode.replicas import Replicas
+from cairnfs.datanode.volumes import Disk, Namespace, StorageLocation, StorageType, Volumes
+from cairnfs.wire.checksum import Checksum
+
+BLOCK = Block(1_073_741_825, 1001)
+SPACE = Namespace(7, "CID-1", "BP-1", 1)
+DATA = os.urandom(3000)
+
+
+def open_replicas(path: Path, disk: Disk | None = None) -> Replicas:
+    volumes = Volumes(StorageLocation.parse_list(str(path)), disk=disk)
+    volumes.attach(SPACE)
+    replicas = Replicas(volumes)
+    replicas.load()
+    return replicas
+
+
+def append(replica: Replica, data: bytes) -> None:
+    assert replica.file is not None
+    begin = replica.on_disk_bytes
+    replica.received_bytes = begin + len(data)
+    replica.file.write(begin, memoryview(data), None)
+    replica.acked_bytes = replica.received_bytes
+
+
+def create(replicas: Replicas, block: Block = BLOCK) -> Replica:
+    return replicas.create_rbw(block, Checksum(), StorageType.DISK, "", None)
+
+
+def content(replicas: Replicas, block_id: int = BLOCK.id) -> bytes:
+    """All of a replica, which must have right checksums."""
+    replica = replicas.get(block_id)
+    data = replica.data_path.read_bytes()
+    sums = replica.meta_path.read_bytes()[7:]
+    assert Checksum().matches(data, sums)
+    assert len(data) == replica.received_bytes
+    return data
+
+
+def test_a_restart_keeps_blocks(start_node: StartNode, namenode: FakeNameNode) -> None:
+    node = start_node()
+    write_block([node], BLOCK, DATA)
+    BlockWriter([node], Block(BLOCK.id + 1, 1002)).setup().write(DATA)
+    uuid = node.uuid
+    node.stop()
+    namenode.reports.clear()
+    node = start_node()
+    assert node.uuid == uuid
+    namenode.wait_for(lambda: namenode.reports)
+    assert reported_blocks(namenode.reports[0]) == {
+        BLOCK.id: (3000, 1001, ReplicaState.FINALIZED),
+        BLOCK.id + 1: (3000, 1002, ReplicaState.RWR),
+    }
+    assert read_block(node, BLOCK, 0, 3000) == DATA
+    with pytest.raises(OSError, match="not readable"):
+        read_block(node, Block(BLOCK.id + 1, 1002), 0, 3000)
+
+
+def test_copies_under_way_are_forgotten(tmp_path: Path) -> None:
+    replicas = open_replicas(tmp_path)
+    replica = replicas.create_temporary(
+        BLOCK, Checksum(), StorageType.DISK, "", None, is_transfer=False
+    )
+    append(replica, DATA)
+    replicas.volumes.close()
+    replicas = open_replicas(tmp_path)
+    assert len(replicas) == 0
+    assert not list(replica.directory.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("data_bytes", "sums", "kept"),
+    [
+        (3000, 6, 3000),
+        (3000, 5, 2560),  # checksums lacking
+        (2999, 6, 2560),  # the last chunk is not what its checksum says
+        (2560, 6, 2560),
+        (1000, 6, 512),
+        (3000, 0, 0),
+        (0, 6, 0),
+    ],
+)
+def test_the_longest_prefix_that_is_right(
+    tmp_path: Path, data_bytes: int, sums: int, kept: int
+) -> None:
+    replicas = open_replicas(tmp_path)
+    replica = create(replicas)
+    append(replica, DATA)
+    os.truncate(replica.data_path, data_bytes)
+    os.truncate(replica.meta_path, 7 + 4 * sums)
+    replicas.volumes.close()
+    replicas = open_replicas(tmp_path)
+    assert replicas.get(BLOCK.id).state is ReplicaState.RWR
+    assert content(replicas) == DATA[:kept]
+
+
+def test_data_without_its_checksum_does_not_take_the_chunk_with_it(tmp_path: Path) -> None:
+    """A chunk had grown, its checksum not yet: what it was before is kept."""
+    replicas = open_replicas(tmp_path)
+    replica = create(replicas)
+    append(replica, DATA[:700])
+    with replica.data_path.open("ab") as file:
+        file.write(DATA[700:900])
+    replicas.volumes.close()
+    assert content(open_replicas(tmp_path)) == DATA[:700]
+
+
+def test_a_hole_in_the_middle_ends_the_prefix(tmp_path: Path) -> None:
+    """A power failure may lose any page, not only the last."""
+    replicas = open_replicas(tmp_path)
+    replica = create(replicas)
+    append(replica, DATA)
+    with replica.data_path.open("r+b") as file:
+        file.seek(1024)
+        file.write(bytes(512))
+    replicas.volumes.close()
+    assert content(open_replicas(tmp_path)) == DATA[:1024]
+
+
+def test_a_meta_file_that_is_none_leaves_nothing(tmp_path: Path) -> None:
+    replicas = open_replicas(tmp_path)
+    replica = create(replicas)
+    append(replica, DATA)
+    replica.meta_path.write_bytes(b"junk")
+    replicas.volumes.close()
+    assert open_replicas(tmp_path).get(BLOCK.id).received_bytes == 0
+
+
+def life_of_a_block(replicas: Replicas, acknowledged: list[int]) -> None:
+    """Write, finalize, append, recover, truncate: every change of a replica there is."""
+    replica = create(replicas)
+    for end in (700, 1500):
+        append(replica, DATA[replica.on_disk_bytes : end])
+        acknowledged[0] = end
+    replicas.finalize(replica)
+    replica = replicas.append(BLOCK, 1002, 1500, None)
+    append(replica, DATA[1500:2000])
+    acknowledged[0] = 2000
+    assert replica.file is not None
+    replica.file.close()
+    replica.file, replica.on_disk_bytes_closed = None, 2000
+    replica = replicas.recover_rbw(Block(BLOCK.id, 1002), 1003, 2000, 2000, None)
+    append(replica, DATA[2000:3000])
+    acknowledged[0] = 3000
+    replicas.finalize(replica)
+    replicas.init_recovery(Block(BLOCK.id, 1003), 1004)
+    acknowledged[0] = 0  # a truncate gives up what was there
+    replicas.update_recovered(Block(BLOCK.id, 1003, 3000), 1004, BLOCK.id, 1234)
+    acknowledged[0] = 1234
+
+
+def test_a_crash_at_every_step(tmp_path: Path) -> None:
+    """Wherever it happens, what was acknowledged is there after the restart, and right."""
+    counting = DyingDisk(0)
+    life_of_a_block(open_replicas(tmp_path / "whole", counting), [0])
+    assert counting.steps > 20
+    for step in range(1, counting.steps + 1):
+        path = tmp_path / str(step)
+        acknowledged = [0]
+        replicas = open_replicas(path, DyingDisk(step))
+        with pytest.raises(DiskDied):
+            life_of_a_block(replicas, acknowledged)
+        replicas.volumes.close()
+
+        replicas = open_replicas(path)
+        if acknowledged[0]:
+            data = content(replicas)
+            assert data == DATA[: len(data)], step
+            assert len(data) >= acknowledged[0], step
+        elif replicas.find(BLOCK.id) is not None:
+            data = content(replicas)
+            assert data == DATA[: len(data)], step
+        replicas.volumes.close()
+        shutil.rmtree(path)
+
+
+def test_what_is_left_of_a_replica_does_not_hinder_a_new_one(tmp_path: Path) -> None:
+    replicas = open_replicas(tmp_path)
+    (replicas.volumes.good[0].rbw / f"blk_{BLOCK.id}").write_bytes(b"left over")
+    append(create(replicas), DATA)
+    assert content(replicas) == DATA
+
+
+def test_a_newer_replica_on_another_volume_wins(tmp_path: Path) -> None:
+    for name, stamp in (("a", 1001), ("b", 1002)):
+        replicas = open_replicas(tmp_path / name)
+        replica = create(replicas, Block(BLOCK.id, stamp))
+        append(replica, DATA)
+        replicas.finalize(replica)
+        replicas.volumes.close()
+    version = tmp_path / "a/current/VERSION"
+    uuid_line = next(x for x in version.read_text().splitlines() if x.startswith("datanodeUuid"))
+    other = tmp_path / "b/current/VERSION"
+    lines = [
+        uuid_line if line.startswith("datanodeUuid") else line
+        for line in other.read_text().splitlines()
+    ]
+    other.write_text("\n".join(lines))
+    volumes = Volumes(StorageLocation.parse_list(f"{tmp_path}/a,{tmp_path}/b"))
+    volumes.attach(SPACE)
+    replicas = Replicas(volumes)
+    replicas.load()
+    assert replicas.get(BLOCK.id).generation_stamp == 1002
+    volumes.close()
