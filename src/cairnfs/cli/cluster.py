@@ -1,0 +1,170 @@
+"""`cairn cluster`: a whole cluster on this machine in one command."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cairnfs.cli.home import home
+from cairnfs.cli.local_cluster import LocalCluster, Node, Status
+
+_DESCRIPTION = """\
+A NameNode and DataNodes as background processes, all on 127.0.0.1, with data, logs and pid
+files in one directory: ~/.cairnfs, or what CAIRNFS_HOME or --directory says.  `up` also goes
+on with what `down`, a crash or a reboot has left, and starts again whatever has died."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(arguments)
+    cluster = LocalCluster(given.directory or home())
+    if given.action == "up":
+        return up(cluster, given)
+    if given.action == "down":
+        return down(cluster)
+    return status(cluster, as_json=given.json)
+
+
+def up(cluster: LocalCluster, given: argparse.Namespace) -> int:
+    """Start it; how to use it goes to standard output, progress to the other."""
+    is_new = not cluster.exists
+    if not is_new and given.port is None and given.datanodes is None and cluster.status().is_up:
+        print(f"CairnFS is up already: {cluster.uri}", file=sys.stderr)
+    else:
+        cluster.up(
+            datanodes=given.datanodes,
+            port=given.port,
+            base_port=given.base_port,
+            say=_say,
+            limit_s=given.timeout,
+        )
+    print(usage(cluster, cluster.status()))
+    return 0
+
+
+def down(cluster: LocalCluster) -> int:
+    if cluster.status().is_down:
+        _say("nothing runs")
+    cluster.down(_say)
+    return 0
+
+
+def status(cluster: LocalCluster, *, as_json: bool) -> int:
+    """Show it; the exit code is 0 if all of it serves."""
+    now = cluster.status()
+    print(_as_json(cluster, now) if as_json else _as_table(cluster, now))
+    return 0 if now.is_up else 1
+
+
+def usage(cluster: LocalCluster, now: Status) -> str:
+    """How to use a cluster that is up, with the programs that are here."""
+    datanodes = [node for node in now.nodes if node.report is not None]
+    free = format_bytes(min((n.report.remaining_bytes for n in datanodes if n.report), default=0))
+    shell = f"hdfs dfs -fs {now.uri}"
+    if shutil.which("hdfs") is None and (jars := _spark_jars()) is not None:
+        shell = f"java -cp '{cluster.conf}:{jars}/*' org.apache.hadoop.fs.FsShell"
+    plural = "s" if len(datanodes) > 1 else ""
+    return f"""\
+CairnFS is up: {now.uri}  ({len(datanodes)} DataNode{plural}, {free} free, in {cluster.directory})
+
+  shell    {shell} -ls /
+  Spark    spark.range(9).write.parquet("{now.uri}/tmp/numbers")
+  others   export HADOOP_CONF_DIR={cluster.conf}
+  look     {_command(cluster, "status")}
+  stop     {_command(cluster, "down")}"""
+
+
+def format_bytes(count: float) -> str:
+    """As people read it: 1.5 GB is 1,500,000,000 bytes."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cairn cluster", description=_DESCRIPTION)
+    actions = parser.add_subparsers(dest="action", required=True, metavar="up|down|status")
+    starting = actions.add_parser("up", help="start it, or what of it does not run")
+    stopping = actions.add_parser("down", help="stop it; its data stays")
+    looking = actions.add_parser("status", help="show it; the exit code is 0 if all of it serves")
+    for action in (starting, stopping, looking):
+        action.add_argument("--directory", type=Path, metavar="DIR", help="where everything is")
+    add = starting.add_argument
+    add("--datanodes", type=int, metavar="COUNT", help="how many (3, or as many as there are)")
+    add("--port", type=int, help="the NameNode's RPC (8020, or the next that is free)")
+    add("--base-port", type=int, metavar="PORT", help="take free ports from here on, not Hadoop's")
+    add("--timeout", type=float, default=120.0, metavar="SECONDS", help="how long to wait")
+    looking.add_argument("--json", action="store_true", help="for programs")
+    return parser
+
+
+def _as_table(cluster: LocalCluster, now: Status) -> str:
+    rows = [("ROLE", "ADDRESS", "PID", "STATE", "USED", "CAPACITY", "LOG")]
+    for node in now.nodes:
+        used, capacity = "-", "-"
+        if node.report is not None:
+            used = format_bytes(node.report.used_bytes)
+            capacity = format_bytes(node.report.capacity_bytes)
+        pid = "-" if node.pid is None else str(node.pid)
+        rows.append((node.name, node.address, pid, node.state, used, capacity, str(node.log)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    if now.is_in_safe_mode:
+        lines.append("The NameNode is in safe mode: it waits for DataNodes to report their blocks.")
+    if not now.is_up:
+        lines.append(f"Not all of it serves; `{_command(cluster, 'up')}` starts what does not run.")
+    return "\n".join(lines)
+
+
+def _as_json(cluster: LocalCluster, now: Status) -> str:
+    return json.dumps(
+        {
+            "directory": str(cluster.directory),
+            "uri": now.uri,
+            "up": now.is_up,
+            "safe_mode": now.is_in_safe_mode,
+            "nodes": [_node_as_json(node) for node in now.nodes],
+        },
+        indent=2,
+    )
+
+
+def _node_as_json(node: Node) -> dict[str, object]:
+    report = node.report
+    return {
+        "name": node.name,
+        "address": node.address,
+        "pid": node.pid,
+        "alive": node.pid is not None,
+        "state": node.state,
+        "capacity_bytes": None if report is None else report.capacity_bytes,
+        "used_bytes": None if report is None else report.used_bytes,
+        "remaining_bytes": None if report is None else report.remaining_bytes,
+        "log": str(node.log),
+    }
+
+
+def _command(cluster: LocalCluster, action: str) -> str:
+    where = "" if cluster.directory == home() else f" --directory {cluster.directory}"
+    return f"cairn cluster {action}{where}"
+
+
+def _spark_jars() -> Path | None:
+    """Where PySpark keeps Hadoop's client, if it is installed here."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent / "jars"
+
+
+def _say(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)

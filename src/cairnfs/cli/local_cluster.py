@@ -1,0 +1,380 @@
+"""A whole cluster on this machine: a NameNode on an embedded store, and DataNodes.
+
+Everything is in one directory:
+
+    cluster.json             the plan: how many nodes, on which ports
+    namenode/namespace.db    the namespace
+    datanode-N/              replicas
+    conf/core-site.xml       for Hadoop's programs and Spark (HADOOP_CONF_DIR)
+    run/*.pid  logs/*.log    the processes
+
+Invariant: whatever state a crash left behind, `up` goes on from there; nothing here ever
+deletes a namespace or a replica.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import cairnfs
+from cairnfs.cli.errors import CommandError
+from cairnfs.cli.home import namespace_file
+from cairnfs.cli.overview import DataNodeReport, NameNodeClient, Overview
+from cairnfs.cli.plan import DATANODES, DATANODES_MAX, Plan, Planner, datanode_name
+from cairnfs.cli.ports import HOST
+from cairnfs.cli.processes import Daemon, State, stop
+from cairnfs.errors import HdfsError
+
+NAMENODE = "namenode"
+START_LIMIT_S = 120.0
+STOP_LIMIT_S = 20.0
+LOCK_LIMIT_S = 180.0
+ANSWER_LIMIT_S = 3.0
+_POLL_S = 0.1
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One process of the cluster, as it is now."""
+
+    name: str
+    address: str
+    pid: int | None
+    state: str  # running, stopped, died; silent: it runs, but the cluster does not know it
+    log: Path
+    report: DataNodeReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The cluster as it is now."""
+
+    uri: str
+    nodes: list[Node]
+    is_in_safe_mode: bool
+
+    @property
+    def is_up(self) -> bool:
+        return bool(self.nodes) and all(node.state == "running" for node in self.nodes)
+
+    @property
+    def is_down(self) -> bool:
+        return all(node.pid is None for node in self.nodes)
+
+
+class LocalCluster:
+    """The cluster in a directory, running or not."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.absolute()
+        self.conf = self.directory / "conf"
+        self._plan_file = self.directory / "cluster.json"
+
+    def up(
+        self,
+        *,
+        datanodes: int | None = None,
+        port: int | None = None,
+        base_port: int | None = None,
+        say: Say = lambda _: None,
+        limit_s: float = START_LIMIT_S,
+    ) -> None:
+        """Start whatever does not run, and wait until all of it serves."""
+        if datanodes is not None and not 1 <= datanodes <= DATANODES_MAX:
+            raise CommandError(f"a cluster has 1 to {DATANODES_MAX} DataNodes, not {datanodes}")
+        self._make_directory()
+        with self._alone():
+            plan = self._make_plan(datanodes, port, base_port, say)
+            self._make_namespace(plan)
+            self._write_configuration(plan)
+            deadline_s = time.monotonic() + limit_s
+            self._start(NAMENODE, self._namenode_command(plan), say)
+            self._wait_for_namenode(plan, say, deadline_s)
+            for index in range(len(plan.datanodes)):
+                self._start(datanode_name(index), self._datanode_command(plan, index), say)
+            self._wait_for_datanodes(plan, say, deadline_s)
+
+    def down(self, say: Say = lambda _: None) -> None:
+        """Stop everything: DataNodes first, so that none sees its NameNode go."""
+        plan = self._read_plan()
+        with self._alone():
+            for names in self._datanode_names(plan), [NAMENODE]:
+                daemons = [self._daemon(name) for name in names]
+                running = [daemon for daemon in daemons if daemon.pid is not None]
+                forced = stop(daemons, STOP_LIMIT_S)
+                for daemon in running:
+                    how = f"had to be killed; see {daemon.log}" if daemon in forced else "stopped"
+                    say(f"{daemon.name} {how}")
+
+    def status(self) -> Status:
+        """Ask the processes, and the NameNode about its DataNodes."""
+        plan = self._read_plan()
+        overview = self._overview(plan)
+        daemon = self._daemon(NAMENODE)
+        state = daemon.state.value
+        if daemon.state is State.RUNNING and overview is None:
+            state = "silent"
+        nodes = [
+            Node(NAMENODE, f"{HOST}:{plan.namenode.port}", daemon.pid, state, daemon.log, None)
+        ]
+        for index, each in enumerate(plan.datanodes):
+            daemon = self._daemon(datanode_name(index))
+            report = _report_of(daemon, each.port, overview)
+            state = daemon.state.value
+            if daemon.state is State.RUNNING and report is None:
+                state = "silent"
+            nodes.append(
+                Node(daemon.name, f"{HOST}:{each.port}", daemon.pid, state, daemon.log, report)
+            )
+        return Status(_uri(plan), nodes, overview is not None and overview.is_in_safe_mode)
+
+    @property
+    def exists(self) -> bool:
+        return self._plan_file.exists()
+
+    @property
+    def uri(self) -> str:
+        return _uri(self._read_plan())
+
+    def connect(self) -> NameNodeClient:
+        return NameNodeClient(HOST, self._read_plan().namenode.port, ANSWER_LIMIT_S)
+
+    # What is in the directory.
+
+    def _make_directory(self) -> None:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            probe = self.directory / f"probe.{os.getpid()}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise CommandError(
+                f"cannot write to {self.directory} ({error.strerror}): choose another --directory,"
+                " or set CAIRNFS_HOME"
+            ) from None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other commands on the same cluster waiting."""
+        try:
+            fd = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise CommandError(f"cannot write to {self.directory} ({error.strerror})") from None
+        try:
+            deadline_s = time.monotonic() + LOCK_LIMIT_S
+            while True:
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline_s:
+                        raise CommandError(
+                            f"another `cairn cluster` works on {self.directory}; wait for it"
+                        ) from None
+                time.sleep(_POLL_S)
+            yield
+        finally:
+            os.close(fd)
+
+    def _read_plan(self) -> Plan:
+        plan = Plan.read(self._plan_file)
+        if plan is None:
+            raise CommandError(
+                f"there is no cluster in {self.directory}; `cairn cluster up` makes one"
+            )
+        return plan
+
+    def _make_plan(
+        self, datanodes: int | None, port: int | None, base_port: int | None, say: Say
+    ) -> Plan:
+        old = Plan.read(self._plan_file)
+        planner = Planner(base_port)
+        if old is None:
+            plan = planner.plan(datanodes or max(DATANODES, self._count_data()), port)
+        else:
+            wanted = datanodes or len(old.datanodes)
+            if wanted < len(old.datanodes):
+                raise CommandError(
+                    f"{len(old.datanodes)} DataNodes hold data in {self.directory}, and --datanodes"
+                    f" {wanted} would lose some: take {len(old.datanodes)}, or another --directory"
+                )
+            names = (NAMENODE, *self._datanode_names(old))
+            running = [name for name in names if self._daemon(name).pid is not None]
+            plan = planner.revise(old, wanted, port, running)
+        for note in planner.notes:
+            say(note)
+        plan.write(self._plan_file)
+        return plan
+
+    def _count_data(self) -> int:
+        """How many DataNodes have left data here: 0 in a new directory."""
+        names = (path.parents[1].name for path in self.directory.glob("*/current/VERSION"))
+        numbers = [int(name[9:]) for name in names if re.fullmatch(r"datanode-\d+", name)]
+        return max(numbers, default=0)
+
+    def _make_namespace(self, plan: Plan) -> None:
+        """Make an empty namespace where there is none."""
+        file = namespace_file(self.directory)
+        if file.exists():
+            return
+        if self._count_data():
+            raise CommandError(
+                f"{self.directory} holds replicas, but their namespace {file} is gone: bring it"
+                " back, or move the datanode-* directories away"
+            )
+        # Heavy, and needed once in the life of a cluster.
+        from cairnfs.namenode.opening import format_namespace, sqlite_url
+
+        new = file.with_name("namespace.new")
+        for leftover in file.parent.glob("namespace.new*"):
+            leftover.unlink()
+        asyncio.run(format_namespace(sqlite_url(new)))
+        new.rename(file)  # so that a crash leaves all of it or nothing
+
+    def _write_configuration(self, plan: Plan) -> None:
+        self.conf.mkdir(exist_ok=True)
+        text = (
+            "<configuration>\n"
+            f"  <property><name>fs.defaultFS</name><value>{_uri(plan)}</value></property>\n"
+            "</configuration>\n"
+        )
+        (self.conf / "core-site.xml").write_text(text)
+
+    def _daemon(self, name: str) -> Daemon:
+        return Daemon(
+            name, self.directory / "run" / f"{name}.pid", self.directory / "logs" / f"{name}.log"
+        )
+
+    def _datanode_names(self, plan: Plan) -> list[str]:
+        return [datanode_name(index) for index in range(len(plan.datanodes))]
+
+    # Starting.
+
+    def _namenode_command(self, plan: Plan) -> list[str]:
+        from cairnfs.namenode.opening import sqlite_url
+
+        store = sqlite_url(namespace_file(self.directory))
+        return _python("cairnfs.namenode", store=store, host=HOST, port=plan.namenode.port)
+
+    def _datanode_command(self, plan: Plan, index: int) -> list[str]:
+        datanode = plan.datanodes[index]
+        return _python(
+            "cairnfs.datanode",
+            namenode=f"{HOST}:{plan.namenode.port}",
+            data=self.directory / datanode_name(index),
+            host=HOST,
+            port=datanode.port,
+            ipc_port=datanode.ipc_port,
+            http_port=datanode.http_port,
+        )
+
+    def _start(self, name: str, command: list[str], say: Say) -> None:
+        daemon = self._daemon(name)
+        if daemon.pid is not None:
+            if daemon.command == command:
+                return
+            say(f"{name} is started again, with other settings")
+            stop([daemon], STOP_LIMIT_S)
+        elif daemon.state is State.DIED:
+            say(f"{name} had died; what it said is in {daemon.log}")
+        # The same code for all, wherever this command has found it.
+        path = [str(Path(cairnfs.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+        say(f"{name} starts")
+        daemon.start(command, environment)
+
+    def _wait_for_namenode(self, plan: Plan, say: Say, deadline_s: float) -> None:
+        daemon = self._daemon(NAMENODE)
+        while self._overview(plan) is None:
+            self._check(daemon, deadline_s, "does not answer")
+            time.sleep(_POLL_S)
+        say(f"{NAMENODE} answers on {HOST}:{plan.namenode.port}")
+
+    def _wait_for_datanodes(self, plan: Plan, say: Say, deadline_s: float) -> None:
+        """Until all have registered, and their blocks have brought safe mode to its end."""
+        daemons = [self._daemon(name) for name in self._datanode_names(plan)]
+        ports = [datanode.port for datanode in plan.datanodes]
+        total, last = len(daemons), -1
+        with self.connect() as client:
+            while True:
+                overview = _ask(client)
+                missing = [
+                    daemon
+                    for daemon, port in zip(daemons, ports, strict=True)
+                    if _report_of(daemon, port, overview) is None
+                ]
+                if total - len(missing) > last:
+                    last = total - len(missing)
+                    say(f"{last} of {total} DataNodes have registered")
+                if overview is not None and not missing and not overview.is_in_safe_mode:
+                    return
+                self._check(self._daemon(NAMENODE), deadline_s, "is still in safe mode")
+                for daemon in missing:
+                    self._check(daemon, deadline_s, "has not registered")
+                time.sleep(_POLL_S)
+
+    def _check(self, daemon: Daemon, deadline_s: float, what: str) -> None:
+        """CommandError if there is no point in waiting any longer."""
+        if daemon.pid is None:
+            words = _last_words(daemon.log)
+            if "Incompatible clusterIDs" in words:
+                data = self.directory / daemon.name
+                words = f"{data} is of another cluster: move it away, or back. {words}"
+            raise CommandError(f"{daemon.name} has ended: {words}")
+        if time.monotonic() > deadline_s:
+            raise CommandError(f"{daemon.name} {what}; see {daemon.log}")
+
+    def _overview(self, plan: Plan) -> Overview | None:
+        """What the NameNode says, if it is ours and answers."""
+        if self._daemon(NAMENODE).pid is None:
+            return None
+        with NameNodeClient(HOST, plan.namenode.port, ANSWER_LIMIT_S) as client:
+            return _ask(client)
+
+
+def _ask(client: NameNodeClient) -> Overview | None:
+    try:
+        return client.overview()
+    except (HdfsError, OSError):
+        return None
+
+
+def _report_of(daemon: Daemon, port: int, overview: Overview | None) -> DataNodeReport | None:
+    """What the NameNode knows of this process; not of the one before it."""
+    if overview is None or daemon.pid is None:
+        return None
+    report = overview.datanodes.get(port)
+    return report if report is not None and report.heard_ms >= daemon.started_ms else None
+
+
+def _python(module: str, **options: object) -> list[str]:
+    # -P: what lies in the current directory is not ours.
+    command = [sys.executable, "-P", "-m", module]
+    for name, value in options.items():
+        command += [f"--{name.replace('_', '-')}", str(value)]
+    return command
+
+
+def _uri(plan: Plan) -> str:
+    return f"hdfs://{HOST}:{plan.namenode.port}"
+
+
+def _last_words(log: Path) -> str:
+    """What a process said at its end, and where to read the rest."""
+    try:
+        lines = log.read_text(errors="replace").split("\n")
+    except OSError as error:
+        return f"{log} cannot be read: {error.strerror}"
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "without a word")
+    return f"{last} (see {log})"

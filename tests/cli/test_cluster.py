@@ -1,0 +1,237 @@
+"""`cairn cluster`, with real processes on free ports."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cairnfs.cli.local_cluster import LocalCluster, Node
+from cairnfs.cli.ports import HOST, choose_port
+from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.wire.proto.acl_pb2 import FsPermissionProto
+
+
+class Cairn:
+    """The program, on a cluster of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.base_port = random.randrange(21_000, 21_900, 30)
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """Run `cairn cluster`; what it said, on both streams."""
+        command = [sys.executable, "-m", "cairnfs.cli", "cluster", *arguments]
+        done = subprocess.run(
+            [*command, "--directory", str(self.directory)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == code, done.stdout
+        assert "Traceback" not in done.stdout
+        return done.stdout
+
+    def up(self, *arguments: str, code: int = 0) -> str:
+        return self.run("up", "--base-port", str(self.base_port), *arguments, code=code)
+
+    def refused(self, *arguments: str) -> str:
+        """The one line that says why `up` does not do it."""
+        return self.up(*arguments, code=1).splitlines()[-1]
+
+    def nodes(self) -> dict[str, Node]:
+        """What `status` shows, by name."""
+        return {node.name: node for node in LocalCluster(self.directory).status().nodes}
+
+    def states(self) -> list[str]:
+        return [node.state for node in self.nodes().values()]
+
+    def pids(self) -> list[int | None]:
+        return [node.pid for node in self.nodes().values()]
+
+    def kill(self, name: str) -> None:
+        pid = self.nodes()[name].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        deadline_s = time.monotonic() + 10
+        while self.nodes()[name].pid is not None:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def cairn(tmp_path: Path) -> Iterator[Cairn]:
+    cairn = Cairn(tmp_path / "cluster")
+    yield cairn
+    if (cairn.directory / "cluster.json").exists():
+        LocalCluster(cairn.directory).down()
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """Some other program's port."""
+    with socket.create_server((HOST, choose_port(21_900, ()))) as server:
+        yield server
+
+
+def mkdirs(cairn: Cairn, path: str) -> None:
+    request = pb.MkdirsRequestProto(
+        src=path, masked=FsPermissionProto(perm=0o755), createParent=True
+    )
+    with LocalCluster(cairn.directory).connect() as client:
+        assert client.call("mkdirs", request, pb.MkdirsResponseProto).result
+
+
+def names(cairn: Cairn) -> list[bytes]:
+    request = pb.GetListingRequestProto(src="/", startAfter=b"", needLocation=False)
+    with LocalCluster(cairn.directory).connect() as client:
+        listing = client.call("getListing", request, pb.GetListingResponseProto)
+    return [entry.path for entry in listing.dirList.partialListing]
+
+
+def test_a_cluster_comes_up_says_how_to_use_it_goes_down_and_resumes(cairn: Cairn) -> None:
+    said = cairn.up()
+    uri = LocalCluster(cairn.directory).uri
+    assert f"CairnFS is up: {uri}  (3 DataNodes, " in said
+    assert "-ls /" in said
+    assert "3 of 3 DataNodes have registered" in said
+    assert uri in (cairn.directory / "conf" / "core-site.xml").read_text()
+    assert cairn.states() == 4 * ["running"]
+    before = cairn.nodes()
+
+    mkdirs(cairn, "/kept")
+    assert "up already" in cairn.run("up")
+    assert cairn.pids() == [node.pid for node in before.values()]
+
+    assert "namenode stopped" in cairn.run("down")
+    assert cairn.states() == 4 * ["stopped"]
+    assert "nothing runs" in cairn.run("down")
+
+    cairn.run("up")
+    assert [n.address for n in cairn.nodes().values()] == [n.address for n in before.values()]
+    assert names(cairn) == [b"kept"]
+
+
+def test_status_is_for_people_and_for_programs(cairn: Cairn) -> None:
+    cairn.up("--datanodes", "1")
+    table = cairn.run("status").splitlines()
+    assert table[0].split() == ["ROLE", "ADDRESS", "PID", "STATE", "USED", "CAPACITY", "LOG"]
+    assert [line.split()[0] for line in table[1:]] == ["namenode", "datanode-1"]
+    shown: dict[str, Any] = json.loads(cairn.run("status", "--json"))
+    assert shown["up"]
+    namenode, datanode = shown["nodes"]
+    assert namenode["address"] == shown["uri"].removeprefix("hdfs://")
+    assert datanode["alive"]
+    assert datanode["capacity_bytes"] > 0
+    cairn.kill("namenode")
+    assert "`cairn cluster up --directory" in cairn.run("status", code=1)
+
+
+def test_what_died_is_shown_and_brought_back(cairn: Cairn) -> None:
+    cairn.up("--datanodes", "2")
+    mkdirs(cairn, "/kept")
+    namenode, first, second = cairn.pids()
+
+    cairn.kill("datanode-2")
+    assert cairn.states() == ["running", "running", "died"]
+    assert "datanode-2 had died" in cairn.run("up")
+    assert cairn.states() == 3 * ["running"]
+    assert cairn.pids()[:2] == [namenode, first]
+    assert cairn.pids()[2] != second
+
+    cairn.kill("namenode")
+    assert cairn.states() == ["died", "silent", "silent"]
+    cairn.run("up")
+    assert cairn.states() == 3 * ["running"]
+    assert cairn.pids()[1] == first
+    assert names(cairn) == [b"kept"]
+
+
+def test_a_cluster_grows_but_does_not_shrink(cairn: Cairn) -> None:
+    cairn.up("--datanodes", "1")
+    assert "2 of 2 DataNodes" in cairn.up("--datanodes", "2")
+    assert "would lose some" in cairn.refused("--datanodes", "1")
+    assert "1 to 100 DataNodes, not 0" in cairn.refused("--datanodes", "0")
+
+
+def test_a_pid_file_that_names_somebody_else_is_stale(cairn: Cairn) -> None:
+    """After a reboot, another process may have the number."""
+    cairn.up("--datanodes", "1")
+    file = cairn.directory / "run" / "datanode-1.pid"
+    _, *marks = file.read_text().splitlines()
+    cairn.kill("datanode-1")
+    innocent = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        file.write_text("\n".join([str(innocent.pid), *marks]) + "\n")
+        assert cairn.states() == ["running", "died"]
+        cairn.run("up")
+        assert cairn.states() == ["running", "running"]
+        cairn.kill("datanode-1")
+        file.write_text("gar")  # cut short by a power failure
+        assert cairn.states() == ["running", "died"]
+        cairn.run("down")
+        assert innocent.poll() is None
+    finally:
+        innocent.kill()
+        innocent.wait()
+
+
+def test_ports_of_others_are_left_to_them(cairn: Cairn, listener: socket.socket) -> None:
+    taken = listener.getsockname()[1]
+    line = cairn.refused("--datanodes", "1", "--port", str(taken))
+    assert f"port {taken} is in use" in line
+    assert "choose another --port" in line
+
+    cairn.base_port = taken
+    cairn.up("--datanodes", "1")
+    assert f"{HOST}:{taken}" not in [node.address for node in cairn.nodes().values()]
+
+    # Somebody takes the NameNode's port while the cluster is down.
+    cairn.run("down")
+    port = LocalCluster(cairn.directory).uri.rpartition(":")[2]
+    with socket.create_server((HOST, int(port))):
+        said = cairn.run("up")
+        assert f"port {port} is in use by another program: the NameNode moves to" in said
+        assert cairn.states() == ["running", "running"]
+
+
+def test_data_of_another_cluster_is_refused_and_kept(cairn: Cairn, tmp_path: Path) -> None:
+    cairn.up("--datanodes", "1")
+    cairn.run("down")
+    namespace = cairn.directory / "namenode"
+    namespace.rename(tmp_path / "elsewhere")
+    assert "holds replicas, but their namespace" in cairn.refused()
+
+    (tmp_path / "elsewhere").rename(namespace)
+    version = cairn.directory / "datanode-1" / "current" / "VERSION"
+    foreign = version.read_text().replace("clusterID=CID-", "clusterID=CID-of-another-")
+    version.write_text(foreign)
+    assert "is of another cluster: move it away" in cairn.refused()
+    assert version.read_text() == foreign
+
+
+def test_a_directory_that_cannot_be_used_is_named(cairn: Cairn, tmp_path: Path) -> None:
+    (tmp_path / "cluster").touch()
+    line = cairn.refused()
+    assert "cannot write to" in line
+    assert "CAIRNFS_HOME" in line
+
+
+def test_a_damaged_plan_is_named(cairn: Cairn) -> None:
+    cairn.directory.mkdir()
+    plan = cairn.directory / "cluster.json"
+    plan.write_text('{"namenode": {"port": "x"}}')
+    assert "cluster.json cannot be read" in cairn.refused()
+    plan.unlink()
+    assert "there is no cluster in" in cairn.run("status", code=1)

@@ -1,0 +1,49 @@
+"""The entry point: help, versions, mistakes; and what `cairn` costs to start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cairnfs.cli.main import COMMANDS, main
+
+HEAVY = ("apsw", "asyncio", "asyncpg", "cairnfs.namenode", "google.protobuf", "msgspec", "pyspark")
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in COMMANDS)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """0.3 seconds is the bound; most of what we have would take more."""
+    script = f"""if 1:
+        import sys
+        from cairnfs.cli.main import main
+        main(["--help"])
+        print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["clutser"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_nodes_have_the_options_of_their_own_entry_points(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for node in ("namenode", "datanode"):
+        with pytest.raises(SystemExit) as stopped:
+            main([node, "--help"])
+        assert stopped.value.code == 0
+        assert "--port" in capsys.readouterr().out
+    monkeypatch.setenv("CAIRNFS_HOME", str(tmp_path))
+    assert main(["namenode"]) == 1
+    assert f"{tmp_path}/namenode/namespace.db does not exist" in capsys.readouterr().err
