@@ -84,8 +84,20 @@ class FakeNameNode:
         change = self.received.get((uuid, block_id))
         return None if change is None else change.status
 
-    def wait_until_received(self, uuid: str, block_id: int) -> None:
-        self.wait_for(lambda: self.status_of(uuid, block_id) == Status.RECEIVED)
+    def wait_until_received(
+        self, uuid: str, block_id: int, generation_stamp: int | None = None
+    ) -> None:
+        """Wait for a replica to be complete, in this generation if one is given."""
+
+        def is_received() -> bool:
+            change = self.received.get((uuid, block_id))
+            return (
+                change is not None
+                and change.status == Status.RECEIVED
+                and generation_stamp in (None, change.block.genStamp)
+            )
+
+        self.wait_for(is_received)
 
     # The server.
 

@@ -253,9 +253,7 @@ def test_append(start_node: StartNode, namenode: FakeNameNode) -> None:
     expected = b"a" * 700 + b"b" * 324 + b"c" * 1000
     for node in nodes:
         assert read_block(node, Block(BLOCK.id, 1005), 0, len(expected)) == expected
-        namenode.wait_for(
-            lambda node=node: namenode.received[node.uuid, BLOCK.id].block.genStamp == 1005
-        )
+        namenode.wait_until_received(node.uuid, BLOCK.id, 1005)
 
 
 def test_append_with_other_checksums_keeps_those_of_the_block(node: DataNode) -> None:
@@ -293,9 +291,7 @@ def test_close_recovery(start_node: StartNode, namenode: FakeNameNode) -> None:
         nodes, BLOCK, stage=Stage.PIPELINE_CLOSE_RECOVERY, new_stamp=1002, min_bytes=700
     ).setup()
     for node in nodes:
-        namenode.wait_for(
-            lambda node=node: namenode.received[node.uuid, BLOCK.id].block.genStamp == 1002
-        )
+        namenode.wait_until_received(node.uuid, BLOCK.id, 1002)
         assert read_block(node, Block(BLOCK.id, 1002), 0, 700) == b"a" * 700
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from google.protobuf.message import Message
 
@@ -106,10 +106,9 @@ class Operations:
     def copy_block(self, message: pb.OpCopyBlockProto, connection: Connection) -> None:
         """Send a whole replica to a DataNode that takes it over."""
         block = self._block(message.header)
-        with (
-            self._answering(connection),
-            BlockSender(self._replicas.open_for_read(block)) as sender,
-        ):
+        with self._answering(connection):
+            sender = BlockSender(self._replicas.open_for_read(block))
+        with sender:
             self._send(sender, block, connection)
         connection.send(b"\0d")  # our thread is free again
 
@@ -277,16 +276,17 @@ class Operations:
                 if response.status != Status.SUCCESS:
                     response.firstBadLink = response.firstBadLink or str(address)
                     upstream.send(encode_message(response))
-                    raise IOException(f"{response.firstBadLink} refused the pipeline")
+                    raise _PipelineRefused(f"{response.firstBadLink} refused the pipeline")
             return mirror
+        except _PipelineRefused:
+            raise
         except OSError as error:
             if not is_client:
                 log.warning("no mirror %s: %s; going on without", address, error)
                 return None
-            if not isinstance(error, IOException) or is_disconnect(error):
-                upstream.send(
-                    encode_response(Status.ERROR, _describe(error), first_bad_link=str(address))
-                )
+            upstream.send(
+                encode_response(Status.ERROR, _describe(error), first_bad_link=str(address))
+            )
             raise
 
     def connect(self, address: Address, *, further: int = 1) -> Connection:
@@ -423,8 +423,12 @@ class Operations:
         return _Answering(connection)
 
 
+class _PipelineRefused(IOException):
+    """A DataNode further down cannot; the client was told so."""
+
+
 class _Answering:
-    """What fails in here is answered with ERROR, if the peer is still there."""
+    """What fails in here, before the answer, is answered with ERROR."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -432,8 +436,9 @@ class _Answering:
     def __enter__(self) -> None: ...
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, OSError | UnsupportedOperationException) and not is_disconnect(error):
-            self._connection.send(encode_response(Status.ERROR, _describe(error)))
+        if isinstance(error, OSError | UnsupportedOperationException):
+            with suppress(OSError):
+                self._connection.send(encode_response(Status.ERROR, _describe(error)))
 
 
 def _refuse(op: Op, connection: Connection) -> bool:
