@@ -284,3 +284,25 @@ def test_raw_paths_are_for_the_superuser_to_write_and_for_all_to_read(fs: Scratc
             call("/.reserved/raw/home/a")
     assert fs.mkdirs("/.reserved/raw/home/b")
     assert fs.names("/home") == ["a", "b"]
+
+
+def test_a_listing_shows_every_change_before_it(fs: ScratchClient) -> None:
+    """Pages that were listed before are kept at hand, until something in them changes."""
+
+    def listed() -> dict[str, tuple[int, str]]:
+        page = fs.get_listing("/d")
+        assert page is not None
+        return {entry.name.decode(): (entry.mode, entry.owner) for entry in page.entries}
+
+    fs.mkdirs("/d")
+    assert listed() == {}
+    fs.write("/d/a", mode=0o644)
+    assert listed() == {"a": (0o644, "hdfs")}
+    fs.set_permission("/d/a", 0o600)
+    assert listed() == {"a": (0o600, "hdfs")}
+    fs.rename("/d/a", "/d/b")
+    assert listed() == {"b": (0o600, "hdfs")}
+    fs.set_owner("/d/b", "ada")
+    assert listed() == {"b": (0o600, "ada")}
+    fs.delete("/d/b")
+    assert listed() == {}

@@ -7,7 +7,14 @@ import hashlib
 from cairnfs.errors import HdfsError, IllegalArgumentException
 from cairnfs.namenode.block_messages import fill_blocks
 from cairnfs.namenode.datanode_protocol import run_bad_blocks
-from cairnfs.namenode.messages import NOTHING, encode_bool, encode_listing, fill_status, to_signed
+from cairnfs.namenode.messages import (
+    NOTHING,
+    encode_bool,
+    encode_listing,
+    encode_page,
+    fill_status,
+    to_signed,
+)
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem import attributes, directories, file_blocks, files, located
 from cairnfs.namesystem.located import BatchedListing, LocatedListing, LocatedStatus
@@ -61,8 +68,12 @@ def get_located_file_info(call: IncomingCall, request: pb.GetLocatedFileInfoRequ
 
 @CALLS.handler
 def get_listing(call: IncomingCall, request: pb.GetListingRequestProto) -> None:
+    path = _parse(request.src)
+    if path.is_exactly_reserved:
+        call.run(directories.get_listing, encode_listing, encode_page, path, request.startAfter)
+        return
     if not request.needLocation:
-        call.run(directories.get_listing, encode_listing, _parse(request.src), request.startAfter)
+        call.run(directories.list_inodes, encode_page, path, request.startAfter)
         return
 
     def encode(listing: LocatedListing | None) -> pb.GetListingResponseProto:
@@ -73,7 +84,7 @@ def get_listing(call: IncomingCall, request: pb.GetListingRequestProto) -> None:
                 _fill_located(response.dirList.partialListing.add(), call, entry)
         return response
 
-    call.run(located.get_located_listing, encode, _parse(request.src), request.startAfter)
+    call.run(located.get_located_listing, encode, path, request.startAfter)
 
 
 @CALLS.handler

@@ -7,15 +7,16 @@ kept for it, and put into responses as the bytes they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from cairnfs.blocks.policies import StoragePolicy
 from cairnfs.blocks.records import StorageType
 from cairnfs.namesystem.acl_operations import AclStatus
-from cairnfs.namesystem.directories import ContentSummary, Listing
-from cairnfs.namesystem.inodes import AclEntry, Kind, Quota
+from cairnfs.namesystem.directories import ContentSummary, Listing, Page
+from cairnfs.namesystem.inodes import AclEntry, Inode, InodeId, Kind, Quota
 from cairnfs.namesystem.quota_operations import QuotaUsage
-from cairnfs.namesystem.status import FileStatus
+from cairnfs.namesystem.status import FileStatus, describe
+from cairnfs.store.base import Totals
 from cairnfs.wire.framing import encode_delimited, encode_varint
 from cairnfs.wire.proto import acl_pb2, hdfs_pb2
 from cairnfs.wire.protocols import as_text
@@ -105,15 +106,59 @@ def encode_listing(listing: Listing | None) -> bytes:
     """The response to getListing."""
     if listing is None:
         return NOTHING
-    parts = []
-    for status in listing.entries:
-        encoded = encode_status(status)
-        parts.append(b"\n")
-        parts.append(encode_varint(len(encoded)))
-        parts.append(encoded)
-    parts.append(b"\x10")
-    parts.append(encode_varint(listing.remaining))
-    return encode_first_field(b"".join(parts))
+    entries = (encode_first_field(encode_status(status)) for status in listing.entries)
+    return _encode_entries(b"".join(entries), listing.remaining)
+
+
+def encode_page(page: Page | None) -> bytes:
+    """The same from records; what was encoded before is not encoded again."""
+    if page is None:
+        return NOTHING
+    if not page.tells_names:
+        status = encode_first_field(encode_status(describe(page.inodes[0], None)))
+        return _encode_entries(status, page.remaining)
+    return _encode_entries(_ENCODED.join(page.inodes, page.totals), page.remaining)
+
+
+def _encode_entries(entries: bytes, remaining: int) -> bytes:
+    return encode_first_field(entries + b"\x10" + encode_varint(remaining))
+
+
+class EncodedEntries:
+    """Entries of listings as bytes, as long as the records that they are of are the newest.
+
+    That is when they are the same objects: so there is nothing to be made invalid.
+    """
+
+    def __init__(self, entries_max: int) -> None:
+        self._entries_max = entries_max
+        self._known: dict[int, tuple[Inode, Totals | None, bytes]] = {}
+
+    def join(self, inodes: Iterable[Inode], totals: Mapping[InodeId, Totals]) -> bytes:
+        """The entries of these inodes, one after the other."""
+        known = self._known
+        entries = []
+        for inode in inodes:
+            found = known.get(inode.id)
+            if (
+                found is None
+                or found[0] is not inode
+                or (found[1] is not None and found[1] != totals[inode.id])
+            ):
+                found = self._encode(inode, totals.get(inode.id))
+            entries.append(found[2])
+        return b"".join(entries)
+
+    def _encode(self, inode: Inode, totals: Totals | None) -> tuple[Inode, Totals | None, bytes]:
+        if len(self._known) >= self._entries_max:
+            self._known.clear()
+        encoded = encode_first_field(encode_status(describe(inode, totals, inode.name)))
+        self._known[inode.id] = entry = (inode, totals, encoded)
+        return entry
+
+
+ENCODED_ENTRIES_MAX = 100_000
+_ENCODED = EncodedEntries(ENCODED_ENTRIES_MAX)
 
 
 def fill_status(message: hdfs_pb2.HdfsFileStatusProto, status: FileStatus) -> None:

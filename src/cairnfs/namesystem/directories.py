@@ -43,8 +43,8 @@ from cairnfs.namesystem.paths import (
 )
 from cairnfs.namesystem.permissions import Access, Caller, check_access, valid_mode
 from cairnfs.namesystem.quotas import ONE_DIRECTORY, add_entry, charged_space, reported_quota
-from cairnfs.namesystem.status import FileStatus, status_of
-from cairnfs.store.base import Count
+from cairnfs.namesystem.status import FileStatus, describe, status_of
+from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
@@ -54,6 +54,7 @@ DIRECTORY_ITEMS_MAX = 1024 * 1024  # dfs.namenode.fs-limits.max-directory-items
 ITEMS_MARGIN = 100_000  # more than a directory can grow by while a number is peeked at
 
 _CHILDREN = int(Count.CHILDREN)
+_DIRECTORY = Kind.DIRECTORY
 
 
 class Listing(msgspec.Struct, frozen=True, gc=False):
@@ -61,6 +62,15 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
 
     entries: list[FileStatus]
     remaining: int
+
+
+class Page(msgspec.Struct, frozen=True, gc=False):
+    """The same as records; of each directory, what is kept apart from its own."""
+
+    inodes: list[Inode]
+    totals: dict[InodeId, Totals]
+    remaining: int
+    tells_names: bool = True  # or it is of a file, whose path the caller knows
 
 
 class ContentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -124,10 +134,25 @@ def get_listing(
     tx: Transaction, caller: Caller, path: FsPath, start_after: bytes, limit: int = LISTING_LIMIT
 ) -> Listing | None:
     """A page of a directory behind `start_after`; of a file, the file itself."""
-    if type(limit) is not int or limit < 1:
-        raise IllegalArgumentException(f"A listing of {limit} entries cannot be had")
     if path.is_exactly_reserved:
+        _check_limit(limit)
         return Listing([_reserved_status(tx, name) for name in (DOT_INODES, RAW)], 0)
+    page: Page | None = list_inodes.function(tx, caller, path, start_after, limit)
+    if page is None:
+        return None
+    entries = [
+        describe(inode, page.totals.get(inode.id), inode.name if page.tells_names else b"")
+        for inode in page.inodes
+    ]
+    return Listing(entries, page.remaining)
+
+
+@operation(mutates=False)
+def list_inodes(
+    tx: Transaction, caller: Caller, path: FsPath, start_after: bytes, limit: int = LISTING_LIMIT
+) -> Page | None:
+    """What `get_listing` tells of, as records, for whoever describes them in their own way."""
+    _check_limit(limit)
     limit = min(limit, LISTING_LIMIT)
     lookup = resolve_to_read(tx, caller, path)
     start_after = _name_to_start_after(tx, start_after)
@@ -135,17 +160,18 @@ def get_listing(
     if target is None:
         return None
     if not target.is_directory:
-        return Listing([status_of(tx, target)], 0)
+        return Page([target], {}, 0, tells_names=False)
     check_access(caller, target, Access.READ_EXECUTE, lookup.path)
-    page = tx.scan(Table.INODES, target.id, start_after, limit + 1)
-    tx.need(totals=[inode.id for _, inode in page if inode.is_directory])
-    entries = [status_of(tx, inode, inode.name) for _, inode in page[:limit]]
-    if len(page) <= limit:
-        return Listing(entries, 0)
+    inodes = [inode for _, inode in tx.scan(Table.INODES, target.id, start_after, limit + 1)]
+    directories = [inode.id for inode in inodes if inode.kind is _DIRECTORY]
+    tx.need(totals=directories)
+    totals = {id: tx.totals(id) for id in directories}
+    if len(inodes) <= limit:
+        return Page(inodes, totals, 0)
     # How many are left matters to nobody, only whether there are: a count of
     # the names before `start_after` would cost a walk.
     children = tx.totals(target.id).counts[Count.CHILDREN]
-    return Listing(entries, max(1, children - len(entries)))
+    return Page(inodes[:limit], totals, max(1, children - limit))
 
 
 @operation(mutates=False)
@@ -262,6 +288,11 @@ def _file_info(
             return None
         raise
     return None if target is None else status_of(tx, target)
+
+
+def _check_limit(limit: int) -> None:
+    if type(limit) is not int or limit < 1:
+        raise IllegalArgumentException(f"A listing of {limit} entries cannot be had")
 
 
 def _name_to_start_after(tx: Transaction, start_after: bytes) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.store.base import Count
+from cairnfs.store.base import Count, Totals
 from cairnfs.transaction.transaction import Transaction
 
 _CHILDREN = int(Count.CHILDREN)
@@ -44,14 +44,16 @@ def status_of(tx: Transaction, inode: Inode, name: bytes = b"") -> FileStatus:
 
     Only listings tell names: a client appends the name to the path it asked about.
     """
-    mtime_ms = inode.mtime_ms
-    children = 0
-    if inode.kind is Kind.DIRECTORY:
-        totals = tx.totals(inode.id)
-        children = totals.counts[_CHILDREN]
-        if totals.touched:
-            mtime_ms = totals.mtime_ms
-    return _describe(inode, name, mtime_ms, children)
+    totals = tx.totals(inode.id) if inode.kind is Kind.DIRECTORY else None
+    return describe(inode, totals, name)
+
+
+def describe(inode: Inode, totals: Totals | None, name: bytes = b"") -> FileStatus:
+    """The same from records: a directory comes with its totals."""
+    if totals is None:
+        return _describe(inode, name, inode.mtime_ms, 0)
+    mtime_ms = totals.mtime_ms if totals.touched else inode.mtime_ms
+    return _describe(inode, name, mtime_ms, totals.counts[_CHILDREN])
 
 
 def new_status(inode: Inode) -> FileStatus:

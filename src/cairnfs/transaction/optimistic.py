@@ -363,7 +363,7 @@ class OptimisticRunner:
         for run in group.runs:
             transaction = run.transaction
             for key, entry in self._view.retire(transaction, base + transaction.order):
-                rows.remember(key, entry)
+                rows.replace(key, entry)
         if self._cache is not None:
             self._cache.add_totals(group.totals, base)
             self._cache.drop_totals(id for run in group.runs for id in run.transaction.dropped)

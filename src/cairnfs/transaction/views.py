@@ -13,13 +13,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from cairnfs.store.base import ABSENT, NO_TOTALS, Found, Key, LocalReads, Reading, Row, Scan, Totals
 from cairnfs.transaction.group import Addition, Group
 from cairnfs.transaction.hints import HintedInode
 from cairnfs.transaction.records import decode, id_of
 from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, Transaction
+
+PAGED_ENTRIES_MAX = 50_000
+
+Page: TypeAlias = list[tuple[Key, Entry]]
+"""What a scan has found; whoever is given one leaves it as it is."""
 
 
 class CommittedRows(Protocol):
@@ -33,7 +38,7 @@ class CommittedRows(Protocol):
 
     def keys_of_id(self, table: int, id: int) -> list[Key]: ...
 
-    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]: ...
+    def scan(self, scan: Scan) -> Page: ...
 
     def totals(self, id: int) -> Totals: ...
 
@@ -69,6 +74,10 @@ class RowCache:
             self._young = {}
         self._young[key] = entry
 
+    def replace(self, key: Key, entry: Entry) -> None:
+        """A newer version was committed."""
+        self.remember(key, entry)
+
     def knows(self, key: Key) -> bool:
         return key in self._young or key in self._old
 
@@ -90,6 +99,8 @@ class CachedRows(RowCache):
         super().__init__(entries_max)
         self._reads = reads
         self._totals: dict[int, Totals] = {}
+        self._pages: dict[tuple[int, int], dict[Scan, Page]] = {}  # by what they are pages of
+        self._paged = 0  # entries in them
 
     def entry(self, key: Key) -> Entry:
         entry = self._young.get(key) or self.find(key)
@@ -104,11 +115,26 @@ class CachedRows(RowCache):
     def keys_of_id(self, table: int, id: int) -> list[Key]:
         return [row.key for row in self._reads.rows_of_id(table, id)]
 
-    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
-        return [
-            (row.key, self._young.get(row.key) or self._old.get(row.key) or _entry(row))
-            for row in self._reads.scan(scan)
-        ]
+    def replace(self, key: Key, entry: Entry) -> None:
+        super().replace(key, entry)
+        if self._pages:
+            for page in self._pages.pop(key[:2], {}).values():
+                self._paged -= len(page)
+
+    def scan(self, scan: Scan) -> Page:
+        prefix = (scan.table, scan.a)
+        page = self._pages.get(prefix, {}).get(scan)
+        if page is None:
+            page = [
+                (row.key, self._young.get(row.key) or self._old.get(row.key) or _entry(row))
+                for row in self._reads.scan(scan)
+            ]
+            self._paged += len(page)
+            if self._paged > PAGED_ENTRIES_MAX:
+                self._pages.clear()
+                self._paged = len(page)
+            self._pages.setdefault(prefix, {})[scan] = page
+        return page
 
     def totals(self, id: int) -> Totals:
         totals = self._totals.get(id)
@@ -138,6 +164,8 @@ class CachedRows(RowCache):
     def clear(self) -> None:
         super().clear()
         self._totals.clear()
+        self._pages.clear()
+        self._paged = 0
 
 
 class RowsAtHand:
@@ -158,7 +186,7 @@ class RowsAtHand:
     def keys_of_id(self, table: int, id: int) -> list[Key]:
         return self._cache.keys_of_id(table, id)
 
-    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
+    def scan(self, scan: Scan) -> Page:
         return self._cache.scan(scan)
 
     def totals(self, id: int) -> Totals:
@@ -183,7 +211,7 @@ class RememberedRows(RowCache):
     def keys_of_id(self, table: int, id: int) -> list[Key]:
         raise Missing(Reading(ids=[(table, id)]))
 
-    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
+    def scan(self, scan: Scan) -> Page:
         raise Missing(Reading(scans=[scan]))
 
     def totals(self, id: int) -> Totals:
@@ -246,7 +274,7 @@ class LoadedRows:
         except KeyError:
             raise Missing(Reading(ids=[(table, id)])) from None
 
-    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
+    def scan(self, scan: Scan) -> Page:
         try:
             return self._scans[scan]
         except KeyError:
@@ -323,7 +351,7 @@ class Speculation:
                 keys.append(key)
         return keys
 
-    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]:
+    def scan(self, scan: Scan) -> Page:
         prefix = (scan.table, scan.a)
         pending = {key: entry for key, entry in self._pending.items() if key[:2] == prefix}
         if not pending:
