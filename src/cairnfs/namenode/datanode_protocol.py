@@ -98,9 +98,7 @@ def register_datanode_(call: IncomingCall, request: pb.RegisterDatanodeRequestPr
         if record is None:
             call.fail(error or IOException("not registered"))
             return
-        node = namenode.datanodes.put(record)
-        node.is_registered = True
-        node.reported.clear()
+        namenode.datanodes.register(record)
         log.info("DataNode %s at %s has registered", record.uuid, record.transfer_address)
         response = pb.RegisterDatanodeResponseProto(registration=registration)
         response.registration.datanodeID.ipAddr = record.ip_address

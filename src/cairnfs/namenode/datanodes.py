@@ -113,6 +113,7 @@ class LiveDataNode:
     transfers: list[Transfer] = field(default_factory=list)
     invalidations: dict[BlockId, Block] = field(default_factory=dict)
     is_registered: bool = False  # with this NameNode, since it last came
+    registered_s: float = 0.0  # when it came: it knows of nothing that was ordered before
     wants_full_report: bool = False
 
     def sum(self, part: Callable[[StorageUsage], int]) -> int:
@@ -186,6 +187,14 @@ class DataNodes:
             self._storages[storage.number] = (node, storage)
         self._refresh(node)
         return node
+
+    def register(self, record: DataNode) -> None:
+        """A DataNode has come, or come back, and is about to report what it has."""
+        node = self.put(record)
+        node.is_registered, node.registered_s = True, self._now_s()
+        node.reported.clear()
+        node.transfers.clear()
+        self._refresh(node)
 
     def hear(
         self,

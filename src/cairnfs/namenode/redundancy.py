@@ -70,11 +70,11 @@ TELL_AGAIN_S = 30.0  # a deletion that was not reported: the DataNode may have b
 
 
 class PendingCopy(msgspec.Struct, frozen=True, gc=False):
-    """A copy that was ordered, and until when it is awaited."""
+    """A copy that was ordered."""
 
     source: str
     targets: tuple[StorageNumber, ...]
-    deadline_s: float
+    ordered_s: float
 
 
 class Redundancy:
@@ -307,18 +307,31 @@ class Redundancy:
     def _pending_targets(
         self, block_id: BlockId, have: set[str], good: set[str]
     ) -> tuple[Target, ...]:
-        """The copies to come; none from a DataNode that has no good replica any more."""
+        """The copies to come."""
         pending = self._pending.get(block_id)
         if pending is None:
             return ()
-        # By node: a DataNode may have put it on another of its volumes.
-        targets = self._datanodes.targets(pending.targets)
-        left = tuple(target for target in targets if target.node.uuid not in have)
-        is_late = self._now_s() > pending.deadline_s
-        if not left or is_late or pending.source not in good:
+        left: tuple[Target, ...] = ()
+        is_late = self._now_s() - pending.ordered_s > COPY_LIMIT_S
+        if not is_late and pending.source in good and self._is_at_it(pending, pending.source):
+            # By node: a DataNode may have put it on another of its volumes.
+            left = tuple(
+                target
+                for target in self._datanodes.targets(pending.targets)
+                if target.node.uuid not in have and self._is_at_it(pending, target.node.uuid)
+            )
+        if not left:
             del self._pending[block_id]
-            return ()
         return left
+
+    def _is_at_it(self, pending: PendingCopy, uuid: str) -> bool:
+        """Whether a DataNode is alive, and was not restarted since the copy was ordered."""
+        node = self._datanodes.get(uuid)
+        return (
+            node is not None
+            and self._datanodes.is_alive(node)
+            and node.registered_s <= pending.ordered_s
+        )
 
     def _order(self, facts: BlockFacts, copy: Copy) -> None:
         node = self._datanodes.get(copy.source.uuid)
@@ -327,9 +340,7 @@ class Redundancy:
             return
         targets = tuple(self._datanodes.locate_in_order(numbers))
         node.transfers.append(Transfer(facts.block, targets))
-        self._pending[facts.block.id] = PendingCopy(
-            copy.source.uuid, numbers, self._now_s() + COPY_LIMIT_S
-        )
+        self._pending[facts.block.id] = PendingCopy(copy.source.uuid, numbers, self._now_s())
         log.info(
             "%s is copied from %s to %s",
             facts.block,
