@@ -23,7 +23,6 @@ from cairnfs.blocks.registration import (
     ReportedStorage,
     add_storages,
     register_datanode,
-    set_dead,
 )
 from cairnfs.blocks.reports import (
     REPLICAS_PAGE,
@@ -163,16 +162,6 @@ def block_report(call: IncomingCall, request: pb.BlockReportRequestProto) -> Non
                     namenode.datanodes.note_replica(number, replica.block_id)
         namenode.datanodes.put(node.record)
         namenode.safe_mode.note_storages(node.record)
-        if node.record.is_dead:
-            call.start(set_dead, back, node.record.uuid, False)
-        else:
-            call.answer(pb.BlockReportResponseProto())
-
-    def back(record: DataNode | None, error: BaseException | None) -> None:
-        if record is None:
-            call.fail(error or IOException("the report was not taken"))
-            return
-        namenode.datanodes.put(record)
         call.answer(pb.BlockReportResponseProto())
 
     _with_storages(call, node, [storage for storage, _ in reports], reconcile)

@@ -3,11 +3,13 @@
 Rows say which DataNodes and storages there are (`blocks.registration`); what is here comes
 from heartbeats, is gone with the process, and is there again a heartbeat later.
 
-Invariant: `cluster` has exactly the DataNodes that were heard of within `dead_after_s`.
+Invariant: `cluster` has exactly the DataNodes that were heard of within `dead_after_s`, as
+of the last heartbeat or `refresh_all`.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ import msgspec
 
 from cairnfs.blocks.placement import Target, choose_targets
 from cairnfs.blocks.policies import DEFAULT, StoragePolicy
-from cairnfs.blocks.records import Block, BlockId, DataNode, Storage, StorageNumber
+from cairnfs.blocks.records import AdminState, Block, DataNode, Storage, StorageNumber
 from cairnfs.blocks.topology import (
     DEFAULT_RACK,
     ClusterView,
@@ -29,13 +31,13 @@ from cairnfs.blocks.topology import (
     sort_by_distance,
 )
 from cairnfs.errors import IOException
+from cairnfs.namenode.promises import Promises
 from cairnfs.namesystem.file_blocks import ChooseTargets
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.paths import FsPath
 
 STALE_AFTER_S = 30.0  # dfs.namenode.stale.datanode.interval
 DEAD_AFTER_S = 630.0  # twice the recheck interval of 5 minutes, and ten heartbeats
-SCHEDULED_ROLL_S = 600.0  # after so long, what was promised to a writer is not awaited any more
 
 NO_LOCAL_WRITE = 0x01  # AddBlockFlagProto
 
@@ -81,22 +83,12 @@ class Located(msgspec.Struct, frozen=True, gc=False):
         return self.view.read_rank
 
 
-@dataclass(slots=True, eq=False)
-class Promised:
-    """Blocks that writers were sent to a storage with; each may grow to its full size."""
+class ReportLease(msgspec.Struct, frozen=True, gc=False):
+    """The permission to send a full report, which is made after it was given."""
 
-    blocks: int = 0
-    bytes: int = 0
-
-    def add(self, size_bytes: int) -> None:
-        self.blocks += 1
-        self.bytes += size_bytes
-
-    def take_one(self) -> None:
-        """One has arrived; of which size it might have been is not known."""
-        if self.blocks:
-            self.bytes -= self.bytes // self.blocks
-            self.blocks -= 1
+    id: int
+    granted_s: float
+    as_of: int  # the TxID when it was given
 
 
 @dataclass(slots=True, eq=False)
@@ -106,18 +98,33 @@ class LiveDataNode:
     record: DataNode
     heard_s: float  # when it was last heard of, by the monotonic clock
     heard_ms: int = 0  # the same for people
+    is_heard: bool = False  # ever, by this NameNode
     usage: dict[str, StorageUsage] = field(default_factory=dict)  # by storage id
     xceivers: int = 0
     failed_volumes: int = 0
     reported: set[StorageNumber] = field(default_factory=set)  # in full, since it registered
     transfers: list[Transfer] = field(default_factory=list)
-    invalidations: dict[BlockId, Block] = field(default_factory=dict)
-    is_registered: bool = False  # with this NameNode, since it last came
+    told: dict[tuple[int, int], float] = field(default_factory=dict)  # deletions, and when
+    registered_at: tuple[str, int, int] | None = None  # its address and ports, if it has
     registered_s: float = 0.0  # when it came: it knows of nothing that was ordered before
-    wants_full_report: bool = False
+    registered_txid: int = 0
+    lease: ReportLease | None = None
+    is_given_up: bool = False  # its blocks are made anew elsewhere
+    given_up: set[StorageNumber] = field(default_factory=set)  # storages, for the same
 
     def sum(self, part: Callable[[StorageUsage], int]) -> int:
         return sum(part(usage) for usage in self.usage.values())
+
+    def number_of(self, storage_id: str) -> StorageNumber | None:
+        for storage in self.record.storages:
+            if storage.id == storage_id:
+                return storage.number
+        return None
+
+    def has_failed(self, storage: Storage) -> bool:
+        """Whether a volume is broken, or not there any more."""
+        usage = self.usage.get(storage.id)
+        return usage is None or usage.has_failed
 
 
 class DataNodes:
@@ -134,13 +141,14 @@ class DataNodes:
         self.stale_after_s = stale_after_s
         self.dead_after_s = dead_after_s
         self.random = random or Random()
-        self._now_s = now_s
+        self.now_s = now_s
+        self.changes = 0  # DataNodes that came, went, reported: there may be something to do
+        self.block_ids_end = 0  # no block had this id, or a greater one, not long ago
         self._nodes: dict[str, LiveDataNode] = {}
         self._storages: dict[int, tuple[LiveDataNode, Storage]] = {}
+        self._by_host: dict[str, set[str]] = {}  # uuids, by address
         self._cluster = ClusterView.of(())
-        self._scheduled: dict[int, Promised] = {}  # to writers, by storage
-        self._scheduled_before: dict[int, Promised] = {}
-        self._rolled_s = now_s()
+        self._promises = Promises(now_s)
         self._waiting: dict[int, list[Callable[[], None]]] = {}
 
     # What is known.
@@ -162,18 +170,25 @@ class DataNodes:
 
     def number_of(self, uuid: str, storage_id: str) -> StorageNumber | None:
         node = self._nodes.get(uuid)
-        if node is None:
-            return None
-        for storage in node.record.storages:
-            if storage.id == storage_id:
-                return storage.number
-        return None
+        return None if node is None else node.number_of(storage_id)
 
     def is_alive(self, node: LiveDataNode) -> bool:
-        return self._now_s() - node.heard_s < self.dead_after_s
+        return node.is_heard and not self.is_silent(node)
+
+    def is_silent(self, node: LiveDataNode) -> bool:
+        """Whether it was not heard of for so long that it is taken for dead."""
+        return self.now_s() - node.heard_s >= self.dead_after_s
 
     def is_stale(self, node: LiveDataNode) -> bool:
-        return self._now_s() - node.heard_s >= self.stale_after_s
+        return self.now_s() - node.heard_s >= self.stale_after_s
+
+    def is_readable(self, number: StorageNumber) -> bool:
+        """Whether what rows say of a storage can be read there now, for certain."""
+        found = self._storages.get(number)
+        if found is None:
+            return False
+        node, storage = found
+        return number in node.reported and self.is_alive(node) and not node.has_failed(storage)
 
     # What DataNodes say.
 
@@ -181,20 +196,40 @@ class DataNodes:
         """A DataNode that there is, by its row; it need not have been heard of."""
         node = self._nodes.get(record.uuid)
         if node is None:
-            node = self._nodes[record.uuid] = LiveDataNode(record, self._now_s())
+            node = self._nodes[record.uuid] = LiveDataNode(record, self.now_s())
+        elif node.record == record and record.ip_address in self._by_host:
+            return node
+        self._by_host.get(node.record.ip_address, set()).discard(record.uuid)
+        self._by_host.setdefault(record.ip_address, set()).add(record.uuid)
+        for storage in node.record.storages:
+            self._storages.pop(storage.number, None)
         node.record = record
         for storage in record.storages:
             self._storages[storage.number] = (node, storage)
+        self.changes += 1
         self._refresh(node)
         return node
 
-    def register(self, record: DataNode) -> None:
-        """A DataNode has come, or come back, and is about to report what it has."""
+    def register(self, record: DataNode, txid: int) -> None:
+        """A DataNode has come, or come back, and is about to report what it has.
+
+        Another one that was at the same address is there no more: as in HDFS, a node whose
+        disks were replaced comes with a new identity.
+        """
         node = self.put(record)
-        node.is_registered, node.registered_s = True, self._now_s()
-        node.reported.clear()
-        node.transfers.clear()
+        node.registered_at = (record.ip_address, record.transfer_port, record.ipc_port)
+        node.registered_s, node.registered_txid = self.now_s(), txid
+        node.lease = None
+        node.heard_s = self.now_s()
+        node.is_given_up = False
+        for memory in (node.reported, node.transfers, node.told, node.given_up):
+            memory.clear()
         self._refresh(node)
+        for other in list(self._nodes.values()):
+            if other is not node and other.record.transfer_address == record.transfer_address:
+                other.heard_s = -math.inf
+                other.registered_at = None
+                self._refresh(other)
 
     def hear(
         self,
@@ -205,25 +240,33 @@ class DataNodes:
         failed_volumes: int,
     ) -> None:
         """A heartbeat."""
-        node.heard_s, node.heard_ms = self._now_s(), now_ms
+        node.heard_s, node.heard_ms, node.is_heard = self.now_s(), now_ms, True
         node.usage = usage
         node.xceivers = xceivers
         node.failed_volumes = failed_volumes
-        self._roll_scheduled()
+        self._promises.expire()
+        self._refresh(node)
+
+    def note_report(self, node: LiveDataNode, storages: Collection[StorageNumber]) -> None:
+        """A DataNode has said all that it has on these storages."""
+        node.reported.update(storages)
+        self.changes += 1
         self._refresh(node)
 
     def note_replica(self, storage: StorageNumber, block_id: int) -> None:
         """A replica was reported, and that is on disk: what was promised for it is used."""
-        promised = self._scheduled.get(storage)
-        if promised is not None:
-            promised.take_one()
+        self._promises.keep(storage)
+        self.tell_waiting(block_id)
+
+    def tell_waiting(self, block_id: int) -> None:
+        """Tell those who wait for a replica of this block that there is one."""
         for tell in self._waiting.pop(block_id, ()):
             tell()
 
     @property
-    def has_waiting(self) -> bool:
-        """Whether anybody waits for a replica to be reported."""
-        return bool(self._waiting)
+    def awaited(self) -> Collection[int]:
+        """The blocks of which somebody waits for a replica to be reported."""
+        return self._waiting.keys()
 
     def when_reported(self, block_id: int, tell: Callable[[], None]) -> None:
         """Be told once when the next replica of a block is reported to this NameNode."""
@@ -237,17 +280,28 @@ class DataNodes:
                 del self._waiting[block_id]
 
     def find_dead(self) -> list[LiveDataNode]:
-        """Those that were not heard of for too long, and are still counted among the living."""
+        """Those that were not heard of for too long, and were not given up yet.
+
+        One that is in maintenance is expected back.
+        """
         return [
             node
             for node in self._nodes.values()
-            if not self.is_alive(node) and not node.record.is_dead
+            if not node.is_given_up
+            and self.is_silent(node)
+            and node.record.admin_state is not AdminState.IN_MAINTENANCE
         ]
 
     def refresh_all(self) -> None:
         """Time has passed: some may have become stale or dead."""
         for node in self._nodes.values():
-            self._refresh(node)
+            view = self._cluster.node(node.record.uuid)
+            is_alive = self.is_alive(node)
+            if (view is not None) != is_alive or (
+                view is not None and view.is_stale != self.is_stale(node)
+            ):
+                self.changes += (view is not None) != is_alive
+                self._refresh(node)
 
     # Choices.
 
@@ -264,7 +318,11 @@ class DataNodes:
     ) -> ChooseTargets:
         """Chooses storages for a block that a client at `address` writes."""
 
+        promised: list[StorageNumber] = []
+
         def choose(file: Inode) -> tuple[StorageNumber, ...]:
+            while promised:  # an operation may run again: then nobody was told
+                self._promises.withdraw(promised.pop(), file.block_size_bytes)
             placement = choose_targets(
                 self._cluster,
                 file.replication if count is None else count,
@@ -285,15 +343,24 @@ class DataNodes:
                     f" are {len(self._cluster.nodes)} datanode(s) running and {nobody} node(s) are"
                     f" excluded in this operation. ({placement.explain()})"
                 )
-            numbers = []
-            for target in placement.targets:
-                number = self.number_of(target.node.uuid, target.storage.storage_id)
-                assert number is not None, "only storages with a number are chosen from"
-                self._schedule(number, file.block_size_bytes)
-                numbers.append(number)
-            return tuple(numbers)
+            promised.extend(self.numbers(placement.targets))
+            self.promise(promised, file.block_size_bytes)
+            return tuple(promised)
 
         return choose
+
+    def promise(self, storages: Iterable[StorageNumber], size_bytes: int) -> None:
+        """So much is going to be written to each of these storages."""
+        for number in storages:
+            self._promises.add(number, size_bytes)
+            self._refresh(self._storages[number][0])
+
+    def order(self, node: LiveDataNode, transfer: Transfer) -> None:
+        """Have a DataNode make a copy."""
+        node.transfers.append(transfer)
+        self._refresh(node)
+        numbers = [target.storage.number for target in transfer.targets]
+        self.promise(numbers, transfer.block.length_bytes)
 
     def policy_of(self, file: Inode) -> StoragePolicy:
         """The storage policy of a file: until files have one, the default."""
@@ -315,10 +382,16 @@ class DataNodes:
         """Where a client is: on a DataNode, or nobody knows."""
         if not address:
             return None
-        local = [n for n in self._cluster.nodes if n.address.rpartition(":")[0] == address]
+        found = (self._cluster.node(uuid) for uuid in sorted(self._by_host.get(address, ())))
+        local = [node for node in found if node is not None]
         if local:
             return self.random.choice(local)
         return Location(DEFAULT_RACK) if self._cluster.nodes else None
+
+    def numbers(self, targets: Iterable[Target]) -> list[StorageNumber]:
+        """The storages that were chosen, by number."""
+        found = (self.number_of(each.node.uuid, each.storage.storage_id) for each in targets)
+        return [number for number in found if number is not None]
 
     def targets(self, storages: Iterable[int]) -> list[Target]:
         """Storages as choices know them."""
@@ -337,17 +410,6 @@ class DataNodes:
         view = self._cluster.node(node.record.uuid) or self._view(node)
         return Located(node.record, storage, node.usage.get(storage.id, _UNKNOWN), view)
 
-    def _schedule(self, number: int, size_bytes: int) -> None:
-        self._scheduled.setdefault(number, Promised()).add(size_bytes)
-        node, _ = self._storages[number]
-        self._refresh(node)
-
-    def _roll_scheduled(self) -> None:
-        now_s = self._now_s()
-        if now_s - self._rolled_s >= SCHEDULED_ROLL_S:
-            self._scheduled_before, self._scheduled = self._scheduled, {}
-            self._rolled_s = now_s
-
     def _refresh(self, node: LiveDataNode) -> None:
         self._cluster = self._cluster.with_node(self._view(node))
 
@@ -359,22 +421,21 @@ class DataNodes:
             storages=tuple(self._storage_view(node, storage) for storage in record.storages),
             rack=record.rack,
             admin_state=record.admin_state,
-            is_alive=self.is_alive(node) and bool(node.usage),
+            is_alive=self.is_alive(node),
             is_stale=self.is_stale(node),
             xceivers=node.xceivers,
             transfers_queued=len(node.transfers),
         )
 
     def _storage_view(self, node: LiveDataNode, storage: Storage) -> StorageView:
-        usage = node.usage.get(storage.id)
-        promised = [self._scheduled.get(storage.number), self._scheduled_before.get(storage.number)]
+        usage = node.usage.get(storage.id, _UNKNOWN)
         return StorageView(
             storage_id=storage.id,
             type=storage.type,
-            capacity_bytes=0 if usage is None else usage.capacity_bytes,
-            remaining_bytes=0 if usage is None else usage.remaining_bytes,
-            scheduled_bytes=sum(each.bytes for each in promised if each is not None),
-            state=StorageState.FAILED if usage is None or usage.has_failed else StorageState.NORMAL,
+            capacity_bytes=usage.capacity_bytes,
+            remaining_bytes=usage.remaining_bytes,
+            scheduled_bytes=self._promises.bytes_on(storage.number),
+            state=StorageState.FAILED if node.has_failed(storage) else StorageState.NORMAL,
             contents_are_stale=storage.number not in node.reported,
         )
 

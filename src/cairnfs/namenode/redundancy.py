@@ -136,6 +136,7 @@ class Redundancy:
         if self._safe_mode.is_on:
             return 0
         await self._give_up_the_dead()
+        await self._take_back_the_returned()
         await self._tell_invalidations()
         await self._decommission()
         return await self._check_page()
@@ -154,6 +155,14 @@ class Redundancy:
             self._datanodes.put(record)
             node.is_registered = False
             node.transfers.clear()
+
+    async def _take_back_the_returned(self) -> None:
+        for node in self._datanodes.find_returned():
+            log.info("DataNode %s is back", node.record.transfer_address)
+            # What it has was made anew meanwhile: there may be too much of it.
+            await self.check_all_of(node)
+            record: DataNode = await run(self._runner, Call(set_dead, (node.record.uuid, False)))
+            self._datanodes.put(record)
 
     async def _decommission(self) -> None:
         """Let DataNodes leave that are excluded, and stay that are not any more."""
@@ -267,7 +276,8 @@ class Redundancy:
         if plan.copy is not None:
             self._order(facts, plan.copy)
         await self._drop(facts, view, plan)
-        if plan.priority is None and not view.pending and plan.is_empty:
+        is_well = plan.priority is None and not view.pending and plan.is_empty
+        if is_well and not _is_postponed(view):
             await run(self._runner, Call(finish_check, (block_id,)))
             return True
         self._waiting_now += 1
@@ -376,3 +386,11 @@ class Redundancy:
 
     def _number(self, uuid: str, storage_id: str) -> StorageNumber | None:
         return self._datanodes.number_of(uuid, storage_id)
+
+
+def _is_postponed(view: BlockView) -> bool:
+    """Whether there may be too many replicas, which will be known when all have been reported."""
+    alive = [replica for replica in view.replicas if replica.node.is_alive]
+    return len(alive) > view.replication and any(
+        replica.storage.contents_are_stale for replica in alive
+    )
