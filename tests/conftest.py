@@ -6,11 +6,12 @@ session, and gives every test a database of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import count
 
 import pytest
 
+from cairnfs.testing.cluster import Cluster
 from cairnfs.testing.postgres_server import PostgresServer
 
 _database_numbers = count(1)
@@ -32,3 +33,16 @@ def postgres_dsn(postgres_server: PostgresServer) -> Iterator[str]:
     name = f"test_{next(_database_numbers)}"
     yield postgres_server.create_database(name)
     postgres_server.drop_database(name)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test with a cluster that fails shows what the nodes have said."""
+    report = yield
+    if report.failed:
+        for value in getattr(item, "funcargs", {}).values():
+            if isinstance(value, Cluster):
+                report.sections.append(("cluster", value.log_tails()))
+    return report

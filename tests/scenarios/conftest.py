@@ -1,0 +1,49 @@
+"""A cluster for each scenario, and Hadoop's client for it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.scenarios.hadoop import FsShell
+
+from cairnfs.testing.cluster import Cluster
+
+MakeCluster = Callable[..., Cluster]
+
+
+@pytest.fixture
+def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
+    """Makes clusters, and closes them whatever becomes of the test."""
+    clusters: list[Cluster] = []
+
+    def make(**options: object) -> Cluster:
+        cluster = Cluster(tmp_path / f"cluster{len(clusters)}", **options)  # type: ignore[arg-type]
+        clusters.append(cluster)
+        cluster.start()
+        return cluster
+
+    try:
+        yield make
+    finally:
+        for cluster in clusters:
+            cluster.close()
+
+
+@pytest.fixture
+def cluster(make_cluster: MakeCluster) -> Cluster:
+    """A NameNode and three DataNodes."""
+    return make_cluster()
+
+
+@pytest.fixture
+def shell(cluster: Cluster, tmp_path: Path) -> FsShell:
+    return FsShell(cluster, tmp_path / "hadoop")
+
+
+@pytest.fixture
+def content() -> Callable[[int], bytes]:
+    """Makes bytes that no two parts of are alike, always the same."""
+    return lambda size_bytes: random.Random(size_bytes).randbytes(size_bytes)
