@@ -9,9 +9,10 @@ import pytest
 from tests.datanode.client import close_connections
 from tests.datanode.namenode import FakeNameNode
 
+from cairnfs.datanode.disk import Disk
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.settings import DataNodeSettings
-from cairnfs.datanode.volumes import Disk, StorageLocation
+from cairnfs.datanode.storage import StorageLocation
 
 StartNode = Callable[..., DataNode]
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cairnfs.datanode.volumes import Disk
+from cairnfs.datanode.disk import Disk
 
 
 class FaultyDisk(Disk):

@@ -77,7 +77,9 @@ def wait_until_idle(node: DataNode, limit_s: float = 8.0) -> None:
 def test_garbage(node: DataNode) -> None:
     write_block([node], BLOCK, b"x" * 1000)
 
-    @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     @given(data=st.binary(max_size=300), is_request=st.booleans(), op=st.integers(0, 255))
     def send_garbage(data: bytes, is_request: bool, op: int) -> None:
         with raw_socket(node) as sock:

@@ -13,7 +13,7 @@ from tests.datanode.namenode import FakeNameNode
 
 from cairnfs.datanode.__main__ import main, parse_arguments
 from cairnfs.datanode.settings import Address
-from cairnfs.datanode.volumes import StorageType
+from cairnfs.datanode.storage import StorageType
 
 
 def test_arguments() -> None:

@@ -13,7 +13,7 @@ from tests.datanode.namenode import CLUSTER, POOL, FakeNameNode, Status, reporte
 from cairnfs.datanode.errors import InconsistentFSStateException
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block, ReplicaState
-from cairnfs.datanode.volumes import LAYOUT_VERSION
+from cairnfs.datanode.storage import LAYOUT_VERSION
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.transfer import Stage

@@ -27,7 +27,9 @@ def test_ranges(node: DataNode) -> None:
     data = os.urandom(1_200_000)
     write_block([node], BLOCK, data)
 
-    @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     @given(st.integers(0, len(data)), st.integers(0, len(data)), st.booleans())
     def read_any_range(start: int, end: int, with_sums: bool) -> None:
         start, end = min(start, end), max(start, end)

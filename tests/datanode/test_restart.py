@@ -12,9 +12,11 @@ from tests.datanode.conftest import StartNode
 from tests.datanode.faults import DiskDied, DyingDisk
 from tests.datanode.namenode import FakeNameNode, reported_blocks
 
+from cairnfs.datanode.disk import Disk
 from cairnfs.datanode.replica import Block, Replica, ReplicaState
 from cairnfs.datanode.replicas import Replicas
-from cairnfs.datanode.volumes import Disk, Namespace, StorageLocation, StorageType, Volumes
+from cairnfs.datanode.storage import Namespace, StorageLocation, StorageType
+from cairnfs.datanode.volumes import Volumes
 from cairnfs.wire.checksum import Checksum
 
 BLOCK = Block(1_073_741_825, 1001)

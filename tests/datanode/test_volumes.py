@@ -13,14 +13,8 @@ from tests.datanode.namenode import FakeNameNode, reported_blocks
 
 from cairnfs.datanode.errors import DiskOutOfSpaceException, InconsistentFSStateException
 from cairnfs.datanode.replica import Block
-from cairnfs.datanode.volumes import (
-    LAYOUT_VERSION,
-    Namespace,
-    StorageLocation,
-    StorageType,
-    Volume,
-    Volumes,
-)
+from cairnfs.datanode.storage import LAYOUT_VERSION, Namespace, StorageLocation, StorageType
+from cairnfs.datanode.volumes import Volume, Volumes
 
 BLOCK = Block(1_073_741_825, 1001)
 SPACE = Namespace(7, "CID-1", "BP-1", 1)

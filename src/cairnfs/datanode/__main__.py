@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cairnfs.datanode.node import DataNode, Stopped
 from cairnfs.datanode.server import AddressInUse
 from cairnfs.datanode.settings import Address, DataNodeSettings
-from cairnfs.datanode.volumes import StorageLocation
+from cairnfs.datanode.storage import StorageLocation
 from cairnfs.errors import HdfsError
 
 NAMENODE_PORT = 8020

@@ -12,14 +12,15 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from cairnfs.datanode.copying import Copying
 from cairnfs.datanode.heartbeat import NameNodeLink
 from cairnfs.datanode.namenode import decode_block
-from cairnfs.datanode.operations import Operations
+from cairnfs.datanode.peers import address_of
 from cairnfs.datanode.recovery import BlockRecovery
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
-from cairnfs.errors import HdfsError
+from cairnfs.errors import HdfsError, IOException
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 
@@ -37,17 +38,17 @@ class Commands:
         self,
         replicas: Replicas,
         reports: Reports,
-        operations: Operations,
+        copying: Copying,
         recovery: BlockRecovery,
         *,
         block_pool_id: str,
     ) -> None:
         self._replicas = replicas
         self._reports = reports
-        self._operations = operations
+        self._copying = copying
         self._recovery = recovery
         self._block_pool_id = block_pool_id
-        self._copying = ThreadPoolExecutor(COPIES_MAX, "copy")
+        self._copiers = ThreadPoolExecutor(COPIES_MAX, "copy")
         self._deleting = ThreadPoolExecutor(1, "delete")
         self._recovering = ThreadPoolExecutor(RECOVERIES_MAX, "recover")
         self._lock = threading.Lock()
@@ -75,7 +76,7 @@ class Commands:
                 log.info("command %s is not offered", Type.Name(other))
 
     def stop(self) -> None:
-        for pool in (self._copying, self._deleting, self._recovering):
+        for pool in (self._copiers, self._deleting, self._recovering):
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _execute_block_command(self, command: pb.BlockCommandProto) -> None:
@@ -95,7 +96,7 @@ class Commands:
             ):
                 with self._lock:
                     self._copies += 1
-                self._submit(self._copying, self._copy, block, targets, types, ids)
+                self._submit(self._copiers, self._copy, block, targets, types, ids)
 
     def _submit(self, pool: ThreadPoolExecutor, work: Callable[..., None], *args: object) -> None:
         pool.submit(_run, work, args)
@@ -122,9 +123,13 @@ class Commands:
                 log.warning("%s is shorter than %d", replica, block.length_bytes)
                 self._reports.bad(replica.block, replica.volume)
                 return
-            self._operations.send_copy(
-                block, targets.datanodes, types.storageTypes, ids.storageUuids
-            )
+            to = ", ".join(str(address_of(target)) for target in targets.datanodes)
+            try:
+                self._copying.send_copy(
+                    block, targets.datanodes, types.storageTypes, ids.storageUuids
+                )
+            except OSError as error:
+                raise IOException(f"{block} to {to}: {error}") from error
         finally:
             with self._lock:
                 self._copies -= 1

@@ -22,7 +22,8 @@ from cairnfs.datanode.namenode import (
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.settings import Address, DataNodeSettings
-from cairnfs.datanode.volumes import Namespace, Volume
+from cairnfs.datanode.storage import Namespace
+from cairnfs.datanode.volumes import Volume
 from cairnfs.errors import (
     DisallowedDatanodeException,
     HdfsError,

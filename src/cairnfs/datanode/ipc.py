@@ -15,9 +15,8 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from cairnfs.datanode.errors import ReplicaNotFoundException
+from cairnfs.datanode.peers import Pool
 from cairnfs.datanode.recovery import LocalParticipant
-from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.settings import SOFTWARE_VERSION
@@ -48,7 +47,7 @@ class IpcCalls:
         replicas: Replicas,
         reports: Reports,
         *,
-        block_pool_id: str,
+        pool: Pool,
         report: Callable[[bool], None],
         shut_down: Callable[[], None],
         balancer_bandwidth: Callable[[], int],
@@ -56,7 +55,7 @@ class IpcCalls:
         self._replicas = replicas
         self._volumes: Volumes = replicas.volumes
         self._local = LocalParticipant(replicas, reports)
-        self._block_pool_id = block_pool_id
+        self._pool = pool
         self._report = report
         self._shut_down = shut_down
         self._balancer_bandwidth = balancer_bandwidth
@@ -84,7 +83,7 @@ class IpcCalls:
         self, request: pb.GetReplicaVisibleLengthRequestProto
     ) -> pb.GetReplicaVisibleLengthResponseProto:
         """How much of a block being written a reader may count on."""
-        block = self._block(request.block)
+        block = self._pool.decode(request.block)
         replica = self._replicas.get(block.id)
         if replica.generation_stamp < block.generation_stamp:
             raise IOException(
@@ -104,7 +103,7 @@ class IpcCalls:
         self, request: pb.DeleteBlockPoolRequestProto
     ) -> pb.DeleteBlockPoolResponseProto:
         """Refused for the pool being served, as HDFS does; there is no other."""
-        if request.blockPool == self._block_pool_id:
+        if request.blockPool == self._pool.id:
             raise IOException("The block pool is still running. First do a refreshNamenodes to")
         raise IOException(f"Block pool {request.blockPool} is not found")
 
@@ -155,7 +154,7 @@ class IpcCalls:
     def init_replica_recovery(
         self, request: inter_datanode_pb2.InitReplicaRecoveryRequestProto
     ) -> inter_datanode_pb2.InitReplicaRecoveryResponseProto:
-        block = self._block(request.block.block.b)
+        block = self._pool.decode(request.block.block.b)
         found = self._local.init_recovery(block, request.block.newGenStamp)
         if found is None:
             return inter_datanode_pb2.InitReplicaRecoveryResponseProto(replicaFound=False)
@@ -173,16 +172,12 @@ class IpcCalls:
         self, request: inter_datanode_pb2.UpdateReplicaUnderRecoveryRequestProto
     ) -> inter_datanode_pb2.UpdateReplicaUnderRecoveryResponseProto:
         storage_id = self._local.update(
-            self._block(request.block), request.recoveryId, request.newBlockId, request.newLength
+            self._pool.decode(request.block),
+            request.recoveryId,
+            request.newBlockId,
+            request.newLength,
         )
         return inter_datanode_pb2.UpdateReplicaUnderRecoveryResponseProto(storageUuid=storage_id)
-
-    def _block(self, block: hdfs_pb2.ExtendedBlockProto) -> Block:
-        if block.poolId != self._block_pool_id:
-            raise ReplicaNotFoundException(
-                f"Replica not found for {block.poolId}:blk_{block.blockId}"
-            )
-        return Block(block.blockId, block.generationStamp, block.numBytes)
 
 
 class IpcServer:

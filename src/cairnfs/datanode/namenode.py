@@ -10,7 +10,8 @@ from google.protobuf.message import Message
 from cairnfs.datanode.calls import RpcCaller
 from cairnfs.datanode.replica import Block, ReplicaState
 from cairnfs.datanode.settings import SOFTWARE_VERSION, Address, DataNodeSettings
-from cairnfs.datanode.volumes import LAYOUT_VERSION, Namespace, Volume
+from cairnfs.datanode.storage import LAYOUT_VERSION, Namespace
+from cairnfs.datanode.volumes import Volume
 from cairnfs.wire.framing import encode_varint
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2, hdfs_server_pb2, security_pb2

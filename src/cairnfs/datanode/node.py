@@ -8,16 +8,22 @@ import socket
 import threading
 
 from cairnfs.datanode.commands import Commands
+from cairnfs.datanode.copying import Copying
+from cairnfs.datanode.disk import Disk
 from cairnfs.datanode.heartbeat import RETRY_MAX_S, RETRY_MIN_S, Links, NameNodeLink
 from cairnfs.datanode.ipc import IpcCalls, IpcServer
 from cairnfs.datanode.namenode import NameNodeCalls, encode_storage
 from cairnfs.datanode.operations import Operations
+from cairnfs.datanode.peers import Pool
+from cairnfs.datanode.reading import Reading
 from cairnfs.datanode.recovery import BlockRecovery
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.scanner import BlockScanner
 from cairnfs.datanode.server import TransferServer, listen
 from cairnfs.datanode.settings import DataNodeSettings
-from cairnfs.datanode.volumes import Disk, Namespace, Volumes
+from cairnfs.datanode.storage import Namespace
+from cairnfs.datanode.volumes import Volumes
+from cairnfs.datanode.writing import Writing
 from cairnfs.errors import HdfsError
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
@@ -92,19 +98,22 @@ class DataNode:
             for address in settings.namenodes
         ]
         self.reports = Links(links)
-        pool = namespace.block_pool_id
+        pool = Pool(namespace.block_pool_id)
+        copying = Copying(pool, self.replicas, settings)
         operations = Operations(
-            self.replicas, self.reports, settings, block_pool_id=pool, datanode_uuid=self.uuid
+            Reading(pool, self.replicas, self.reports),
+            Writing(pool, self.replicas, self.reports, settings, datanode_uuid=self.uuid),
+            copying,
         )
         recovery = BlockRecovery(self.replicas, self.reports, settings, datanode_uuid=self.uuid)
         self.commands = Commands(
-            self.replicas, self.reports, operations, recovery, block_pool_id=pool
+            self.replicas, self.reports, copying, recovery, block_pool_id=pool.id
         )
         self.server = TransferServer(self._transfer_socket, operations, settings)
         calls = IpcCalls(
             self.replicas,
             self.reports,
-            block_pool_id=pool,
+            pool=pool,
             report=self._report_on_demand,
             shut_down=self.ask_to_stop,
             balancer_bandwidth=lambda: self.commands.balancer_bytes_per_s,
@@ -120,7 +129,7 @@ class DataNode:
         self._is_started = True
         for part in (self.server, self.ipc, self.reports, self.scanner, self._watcher):
             part.start()
-        log.info("DataNode %s serves %s on %s:%d", self.uuid, pool, settings.host, self.port)
+        log.info("DataNode %s serves %s on %s:%d", self.uuid, pool.id, settings.host, self.port)
 
     def stop(self) -> None:
         """End everything; what was acknowledged is on its way to the disks."""

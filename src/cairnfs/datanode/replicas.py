@@ -25,6 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from cairnfs.datanode.disk import sync_directory
 from cairnfs.datanode.errors import (
     DiskErrorException,
     ReplicaAlreadyExistsException,
@@ -47,7 +48,8 @@ from cairnfs.datanode.replica_files import (
     meta_name,
     reunite,
 )
-from cairnfs.datanode.volumes import StorageType, Volume, Volumes, sync_directory
+from cairnfs.datanode.storage import StorageType
+from cairnfs.datanode.volumes import Volume, Volumes
 from cairnfs.errors import IOException, RecoveryInProgressException
 from cairnfs.wire.checksum import Checksum
 

@@ -128,6 +128,6 @@ class TransferServer:
             if request is None:
                 return
             connection.set_timeouts(read_s=self._settings.socket_timeout_s)
-            if not self._operations.run(request.op, request.message, connection):
+            if not self._operations.run(request, connection):
                 return
             connection.set_timeouts(read_s=self._settings.keep_alive_s)

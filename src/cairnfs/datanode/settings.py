@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass, field
 
-from cairnfs.datanode.volumes import StorageLocation
+from cairnfs.datanode.storage import StorageLocation
 
 SOFTWARE_VERSION = "3.4.1"  # the release of Hadoop whose protocols these are
 

@@ -9,126 +9,39 @@ A volume is a directory of one storage type, in the layout of Hadoop's DataNode:
     current/BP-.../current/rbw          being written
     current/BP-.../tmp                  being copied here
 
-Invariant: a directory is used by one process, for one cluster, by the DataNode whose
-identity is written there.
+A volume that has failed takes part in nothing any more; its replicas are lost.
 """
 
 from __future__ import annotations
 
-import enum
 import errno
-import fcntl
 import logging
 import os
-import re
 import shutil
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 
-from cairnfs.datanode.errors import (
-    DiskErrorException,
-    DiskOutOfSpaceException,
-    InconsistentFSStateException,
+from cairnfs.datanode.disk import Disk
+from cairnfs.datanode.errors import DiskOutOfSpaceException, InconsistentFSStateException
+from cairnfs.datanode.storage import (
+    LAYOUT_VERSION,
+    Namespace,
+    StorageLocation,
+    StorageType,
+    check_identity,
+    lock_directory,
+    read_version,
+    write_version,
 )
 
 log = logging.getLogger(__name__)
 
-LAYOUT_VERSION = -57  # blocks in 32 by 32 directories; negative, as all of Hadoop's
-PROBE_NAME = "probe.tmp"
-
-_LOCATION = re.compile(r"^(?:\[(\w+)\])?(.+)$")
 # What a full or busy system says; the disk itself may be in order.
 _NOT_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOENT, errno.EEXIST}
-
-
-class StorageType(enum.IntEnum):
-    """What a replica is kept on; the numbers are Hadoop's StorageTypeProto."""
-
-    DISK = 1
-    SSD = 2
-    ARCHIVE = 3
-    RAM_DISK = 4
-    PROVIDED = 5
-    NVDIMM = 6
-
-
-@dataclass(frozen=True, slots=True)
-class StorageLocation:
-    """A directory and what kind of storage it is on."""
-
-    path: Path
-    storage_type: StorageType = StorageType.DISK
-
-    @classmethod
-    def parse(cls, text: str) -> StorageLocation:
-        """Read Hadoop's notation: `[SSD]/path`, `/path`, either with `file://`."""
-        match = _LOCATION.match(text.strip())
-        if match is None:
-            raise ValueError("a storage location is empty")
-        name, path = match.groups()
-        try:
-            storage_type = StorageType[(name or "DISK").upper()]
-        except KeyError:
-            known = ", ".join(each.name for each in StorageType)
-            raise ValueError(f"{text!r}: no storage type {name!r}; there are {known}") from None
-        return cls(Path(os.path.abspath(path.removeprefix("file://"))), storage_type)
-
-    @classmethod
-    def parse_list(cls, text: str) -> tuple[StorageLocation, ...]:
-        """Read locations separated by commas."""
-        return tuple(cls.parse(part) for part in text.split(",") if part.strip())
-
-    def __str__(self) -> str:
-        return f"[{self.storage_type.name}]{self.path}"
-
-
-@dataclass(frozen=True, slots=True)
-class Namespace:
-    """What a DataNode's data belongs to, as a NameNode states it."""
-
-    namespace_id: int
-    cluster_id: str
-    block_pool_id: str
-    creation_ms: int
-
-
-class Disk:
-    """The calls that write to a volume, in one place so that a test can let them fail."""
-
-    def open_for_write(self, path: Path, *, create: bool) -> int:
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if create else 0)
-        return os.open(path, flags, 0o644)
-
-    def pwritev(self, fd: int, buffers: Sequence[bytes | memoryview], offset: int) -> int:
-        return os.pwritev(fd, buffers, offset)
-
-    def truncate(self, fd: int, length: int) -> None:
-        os.ftruncate(fd, length)
-
-    def fsync(self, fd: int) -> None:
-        os.fsync(fd)
-
-    def rename(self, source: Path, destination: Path) -> None:
-        os.rename(source, destination)
-
-    def unlink(self, path: Path) -> None:
-        os.unlink(path)
-
-    def free_bytes(self, path: Path) -> int:
-        return shutil.disk_usage(path).free
-
-    def probe(self, directory: Path) -> None:
-        """Write and remove a small file; OSError if the disk is not what it was."""
-        probe = directory / PROBE_NAME
-        probe.write_bytes(b"probe")
-        if probe.read_bytes() != b"probe":
-            raise OSError(errno.EIO, "reads something else than was written", str(probe))
-        probe.unlink()
 
 
 class Volume:
@@ -148,7 +61,7 @@ class Volume:
         self._used_bytes = 0
         self._promised_bytes = 0  # to replicas being written
         self._lock = threading.Lock()
-        self._lock_fd = _lock_directory(location)
+        self._lock_fd = lock_directory(location)
 
     def __str__(self) -> str:
         return str(self.location)
@@ -157,18 +70,18 @@ class Volume:
 
     def read_identity(self) -> dict[str, str]:
         """What VERSION says; empty where there is none yet."""
-        return _read_version(self.location.path / "current" / "VERSION")
+        return read_version(self.location.path / "current" / "VERSION")
 
     def attach(self, namespace: Namespace, datanode_uuid: str) -> None:
         """Make the directory this DataNode's, or see that it is."""
         known = self.read_identity()
-        self._check_identity(known, namespace, datanode_uuid)
+        check_identity(self.location.path, known, namespace, datanode_uuid)
         self.storage_id = known.get("storageID") or f"DS-{uuid.uuid4()}"
         current = self.location.path / "current"
         pool = current / namespace.block_pool_id
         for directory in (pool / "current" / "finalized", pool / "current" / "rbw", pool / "tmp"):
             directory.mkdir(parents=True, exist_ok=True)
-        _write_version(
+        write_version(
             current / "VERSION",
             {
                 "storageID": self.storage_id,
@@ -179,7 +92,7 @@ class Volume:
                 "layoutVersion": str(LAYOUT_VERSION),
             },
         )
-        _write_version(
+        write_version(
             pool / "current" / "VERSION",
             {
                 "namespaceID": str(namespace.namespace_id),
@@ -192,33 +105,6 @@ class Volume:
         self.capacity_bytes = max(
             0, shutil.disk_usage(self.location.path).total - self._reserved_bytes
         )
-
-    def _check_identity(
-        self, known: dict[str, str], namespace: Namespace, datanode_uuid: str
-    ) -> None:
-        cluster = known.get("clusterID", namespace.cluster_id)
-        if cluster != namespace.cluster_id:
-            raise InconsistentFSStateException(
-                f"Incompatible clusterIDs in {self.location.path}: namenode clusterID ="
-                f" {namespace.cluster_id}; datanode clusterID = {cluster}"
-            )
-        if known.get("datanodeUuid", datanode_uuid) != datanode_uuid:
-            raise InconsistentFSStateException(
-                f"Directory {self.location.path} belongs to DataNode {known['datanodeUuid']},"
-                f" not to {datanode_uuid}"
-            )
-        layout = int(known.get("layoutVersion", LAYOUT_VERSION))
-        if layout != LAYOUT_VERSION:
-            raise InconsistentFSStateException(
-                f"{self.location.path} has layout {layout}; only {LAYOUT_VERSION} is understood"
-            )
-        pool = self.location.path / "current" / namespace.block_pool_id / "current" / "VERSION"
-        namespace_id = _read_version(pool).get("namespaceID", str(namespace.namespace_id))
-        if namespace_id != str(namespace.namespace_id):
-            raise InconsistentFSStateException(
-                f"Incompatible namespaceIDs in {pool.parent}: namenode namespaceID ="
-                f" {namespace.namespace_id}; datanode namespaceID = {namespace_id}"
-            )
 
     # Where things are.
 
@@ -413,68 +299,3 @@ def _check_distinct(locations: Sequence[StorageLocation]) -> None:
         if real in seen:
             raise ValueError(f"{location} and {seen[real]} are the same directory")
         seen[real] = location
-
-
-def _lock_directory(location: StorageLocation) -> int:
-    """Hold `in_use.lock`; the file descriptor is the lock.
-
-    Both kinds of lock: Java takes the POSIX one, which does not exclude a second
-    DataNode of the same process.
-    """
-    try:
-        location.path.mkdir(parents=True, exist_ok=True)
-        fd = os.open(location.path / "in_use.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise DiskErrorException(f"{location.path} cannot be used: {error.strerror}") from error
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        owner = ""
-        with suppress(OSError):
-            owner = os.pread(fd, 100, 0).decode(errors="replace").strip()
-        os.close(fd)
-        raise InconsistentFSStateException(
-            f"{location.path} is in use by another DataNode{f' ({owner})' if owner else ''}"
-        ) from None
-    os.truncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()}@{os.uname().nodename}".encode(), 0)
-    return fd
-
-
-def _read_version(path: Path) -> dict[str, str]:
-    """A file of Java properties, as far as VERSION files use them."""
-    try:
-        text = path.read_text(encoding="latin-1")
-    except FileNotFoundError:
-        return {}
-    properties: dict[str, str] = {}
-    for line in text.splitlines():
-        key, separator, value = line.partition("=")
-        if separator and not line.startswith("#"):
-            properties[key.strip()] = value.strip().replace("\\:", ":")
-    return properties
-
-
-def _write_version(path: Path, properties: dict[str, str]) -> None:
-    """Replace the file, whole or not at all; leave it if it says so already."""
-    if _read_version(path) == properties:
-        return
-    lines = [f"#{time.strftime('%a %b %d %H:%M:%S UTC %Y', time.gmtime())}"]
-    lines += [f"{key}={value}" for key, value in properties.items()]
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w", encoding="latin-1") as file:
-        file.write("\n".join(lines) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Make renames in a directory survive a power failure."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
