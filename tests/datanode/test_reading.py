@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.datanode.client import BlockWriter, connect, extended, read_block, write_block
 from tests.datanode.conftest import StartNode
 from tests.datanode.namenode import FakeNameNode
+from tests.datanode.namenode import Status as ReplicaChange
 
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block
@@ -137,12 +138,13 @@ def test_a_meta_file_without_a_header_is_refused(node: DataNode) -> None:
         read_block(node, BLOCK, 0, 1000)
 
 
-def test_files_that_were_removed_are_no_replica(node: DataNode) -> None:
+def test_files_that_were_removed_are_no_replica(node: DataNode, namenode: FakeNameNode) -> None:
     write_block([node], BLOCK, b"x" * 1000)
     node.replicas.get(BLOCK.id).data_path.unlink()
     with pytest.raises(IOException, match="Replica not found"):
         read_block(node, BLOCK, 0, 1000)
     assert node.replicas.find(BLOCK.id) is None
+    namenode.wait_for(lambda: namenode.status_of(node.uuid, BLOCK.id) == ReplicaChange.DELETED)
 
 
 @pytest.mark.parametrize("asked", [0, 300_000, 299_000])

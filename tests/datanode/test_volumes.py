@@ -11,7 +11,11 @@ from tests.datanode.conftest import StartNode
 from tests.datanode.faults import FaultyDisk
 from tests.datanode.namenode import FakeNameNode, reported_blocks
 
-from cairnfs.datanode.errors import DiskOutOfSpaceException, InconsistentFSStateException
+from cairnfs.datanode.errors import (
+    DiskErrorException,
+    DiskOutOfSpaceException,
+    InconsistentFSStateException,
+)
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.storage import LAYOUT_VERSION, Namespace, StorageLocation, StorageType
 from cairnfs.datanode.volumes import Volume, Volumes
@@ -164,6 +168,18 @@ def test_a_volume_that_fails_while_writing(
     assert reported_blocks(namenode.reports[-1]) == {}
     assert node.replicas.find(BLOCK.id) is None
     assert not node.stopped.is_set()
+
+
+def test_a_volume_that_cannot_be_used_from_the_beginning(
+    start_node: StartNode, namenode: FakeNameNode, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_text("not a directory")
+    both = f"{tmp_path}/a,{tmp_path}/b"
+    with pytest.raises(DiskErrorException, match="cannot be used"):
+        start_node(data=both)
+    node = start_node(data=both, failed_volumes_tolerated=1)
+    namenode.wait_for(lambda: namenode.heartbeats and namenode.heartbeats[-1].failedVolumes == 1)
+    write_block([node], BLOCK, b"x")
 
 
 def test_too_many_failed_volumes_end_the_datanode(start_node: StartNode, tmp_path: Path) -> None:

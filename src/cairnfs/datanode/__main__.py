@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         node = DataNode(settings)
-    except (AddressInUse, HdfsError, ValueError) as error:
+    except (AddressInUse, HdfsError, OSError, ValueError) as error:
         print(f"cairnfs.datanode: {error}", file=sys.stderr)
         return 1
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         node.start()
     except Stopped:
         return 0
-    except HdfsError as error:
+    except (HdfsError, OSError) as error:
         print(f"cairnfs.datanode: {error}", file=sys.stderr)
         return 1
     node.stopped.wait()

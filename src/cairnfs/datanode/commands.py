@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from cairnfs.datanode.copying import Copying
 from cairnfs.datanode.heartbeat import NameNodeLink
@@ -20,6 +19,7 @@ from cairnfs.datanode.recovery import BlockRecovery
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
+from cairnfs.datanode.workers import Workers
 from cairnfs.errors import HdfsError, IOException
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
@@ -48,9 +48,9 @@ class Commands:
         self._copying = copying
         self._recovery = recovery
         self._block_pool_id = block_pool_id
-        self._copiers = ThreadPoolExecutor(COPIES_MAX, "copy")
-        self._deleting = ThreadPoolExecutor(1, "delete")
-        self._recovering = ThreadPoolExecutor(RECOVERIES_MAX, "recover")
+        self._copiers = Workers("copy", COPIES_MAX)
+        self._deleters = Workers("delete", 1)
+        self._recoverers = Workers("recover", RECOVERIES_MAX)
         self._lock = threading.Lock()
         self._copies = 0
         self.balancer_bytes_per_s = 100 << 20
@@ -67,7 +67,7 @@ class Commands:
                 self._execute_block_command(command.blkCmd)
             case Type.BlockRecoveryCommand:
                 for block in command.recoveryCmd.blocks:
-                    self._submit(self._recovering, self._recovery.recover, block, link)
+                    self._recoverers.submit(partial(self._recovery.recover, block, link))
             case Type.BalancerBandwidthCommand:
                 self.balancer_bytes_per_s = command.balancerCmd.bandwidth
             case Type.FinalizeCommand | Type.KeyUpdateCommand | Type.NullDatanodeCommand:
@@ -76,8 +76,8 @@ class Commands:
                 log.info("command %s is not offered", Type.Name(other))
 
     def stop(self) -> None:
-        for pool in (self._copiers, self._deleting, self._recovering):
-            pool.shutdown(wait=False, cancel_futures=True)
+        for workers in (self._copiers, self._deleters, self._recoverers):
+            workers.stop()
 
     def _execute_block_command(self, command: pb.BlockCommandProto) -> None:
         if command.blockPoolId != self._block_pool_id:
@@ -85,7 +85,7 @@ class Commands:
             return
         blocks = [decode_block(block) for block in command.blocks]
         if command.action == pb.BlockCommandProto.INVALIDATE:
-            self._submit(self._deleting, self._delete, blocks)
+            self._deleters.submit(partial(self._delete, blocks))
         elif command.action == pb.BlockCommandProto.TRANSFER:
             for block, targets, types, ids in zip(
                 blocks,
@@ -96,10 +96,7 @@ class Commands:
             ):
                 with self._lock:
                     self._copies += 1
-                self._submit(self._copiers, self._copy, block, targets, types, ids)
-
-    def _submit(self, pool: ThreadPoolExecutor, work: Callable[..., None], *args: object) -> None:
-        pool.submit(_run, work, args)
+                self._copiers.submit(partial(self._copy, block, targets, types, ids))
 
     def _delete(self, blocks: list[Block]) -> None:
         for block in blocks:
@@ -133,12 +130,3 @@ class Commands:
         finally:
             with self._lock:
                 self._copies -= 1
-
-
-def _run(work: Callable[..., None], args: tuple[object, ...]) -> None:
-    try:
-        work(*args)
-    except (HdfsError, OSError) as error:
-        log.warning("%s: %s", work.__name__.strip("_"), error)
-    except Exception:
-        log.exception("%s failed", work.__name__.strip("_"))

@@ -20,6 +20,12 @@ class FinalizedMap:
         self._packed: dict[int, int] = {}
         assert len(self._volumes) <= _VOLUMES_MAX
 
+    def snapshot(self) -> FinalizedMap:
+        """As it is now; a copy of a dict is made in one go."""
+        copy = FinalizedMap(self._volumes)
+        copy._packed = self._packed.copy()
+        return copy
+
     def __len__(self) -> int:
         return len(self._packed)
 

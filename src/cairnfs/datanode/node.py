@@ -83,7 +83,10 @@ class DataNode:
     def _start(self, namespace: Namespace) -> None:
         settings = self.settings
         self.uuid = self.volumes.attach(namespace)
-        self.replicas = Replicas(self.volumes)
+        self.replicas = Replicas(
+            self.volumes,
+            on_lost=lambda replica: self.reports.deleted(replica.block, replica.volume),
+        )
         self.replicas.load()
         links = [
             NameNodeLink(
@@ -164,8 +167,8 @@ class DataNode:
     def _watch(self) -> None:
         """Notice failed volumes, until it is time to end."""
         while not self._stopping.wait(CHECK_INTERVAL_S):
-            for volume in list(self.volumes.failed):
-                if volume.storage_id not in self._lost_volumes:
+            for volume in [each.volume for each in self.volumes.failed]:
+                if volume is not None and volume.storage_id not in self._lost_volumes:
                     self._lost_volumes.add(volume.storage_id)
                     lost = self.replicas.drop_volume(volume)
                     log.error("%d replicas are lost with %s", len(lost), volume)
@@ -225,13 +228,11 @@ class DataNode:
                 blockPoolUsed=used,
                 nonDfsUsed=max(0, volume.capacity_bytes - used - available),
             )
-        for volume in self.volumes.failed:
+        for failed in self.volumes.failed:
             summary = request.volumeFailureSummary
-            summary.failedStorageLocations.append(str(volume.location.path))
-            summary.lastVolumeFailureDate = max(
-                summary.lastVolumeFailureDate, volume.failed_ms or 0
-            )
-            summary.estimatedCapacityLostTotal += volume.capacity_bytes
+            summary.failedStorageLocations.append(str(failed.path))
+            summary.lastVolumeFailureDate = max(summary.lastVolumeFailureDate, failed.failed_ms)
+            summary.estimatedCapacityLostTotal += failed.capacity_bytes
         return request
 
     def _report_on_demand(self, incremental: bool) -> None:

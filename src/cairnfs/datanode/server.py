@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 _BACKLOG = 256
 _ACCEPT_PAUSE_S = 0.1
+_STOP_LIMIT_S = 10.0
+_STOP_STEP_S = 0.005
 
 
 class AddressInUse(Exception):
@@ -64,7 +66,7 @@ class TransferServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Accept no more, and end what is under way."""
+        """Accept no more, end what is under way, and wait until nobody writes any more."""
         self._stopping = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -74,6 +76,9 @@ class TransferServer:
         for connection in connections:
             connection.shutdown()
         self._thread.join()
+        deadline_s = time.monotonic() + _STOP_LIMIT_S
+        while self.active and time.monotonic() < deadline_s:
+            time.sleep(_STOP_STEP_S)
 
     def _accept(self) -> None:
         while True:

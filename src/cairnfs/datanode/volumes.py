@@ -24,9 +24,14 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from cairnfs.datanode.disk import Disk
-from cairnfs.datanode.errors import DiskOutOfSpaceException, InconsistentFSStateException
+from cairnfs.datanode.errors import (
+    DiskErrorException,
+    DiskOutOfSpaceException,
+    InconsistentFSStateException,
+)
 from cairnfs.datanode.storage import (
     LAYOUT_VERSION,
     Namespace,
@@ -54,7 +59,7 @@ class Volume:
         self.storage_type = location.storage_type
         self.disk = disk or Disk()
         self.storage_id = ""
-        self.failed_ms: int | None = None
+        self.failed = False
         self.capacity_bytes = 0
         self.pool: Path = location.path / "current"
         self._reserved_bytes = reserved_bytes
@@ -158,10 +163,6 @@ class Volume:
 
     # Failing.
 
-    @property
-    def failed(self) -> bool:
-        return self.failed_ms is not None
-
     def check(self) -> None:
         """OSError if this directory can no longer be read and written."""
         for directory in (self.location.path, self.finalized, self.rbw, self.tmp):
@@ -178,6 +179,15 @@ class Volume:
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
+
+
+class FailedVolume(NamedTuple):
+    """What is remembered of a volume that has failed."""
+
+    path: Path
+    failed_ms: int
+    capacity_bytes: int
+    volume: Volume | None  # None: it could not be used from the beginning
 
 
 class Volumes:
@@ -201,11 +211,17 @@ class Volumes:
         self._failures_tolerated = failures_tolerated
         self._lock = threading.Lock()
         self._turn = 0
-        self.failed: list[Volume] = []
+        self.failed: list[FailedVolume] = []
         self.good: list[Volume] = []
         try:
             for location in locations:
-                self.good.append(Volume(location, reserved_bytes=reserved_bytes, disk=disk))
+                try:
+                    self.good.append(Volume(location, reserved_bytes=reserved_bytes, disk=disk))
+                except DiskErrorException as error:
+                    log.error("%s", error)
+                    self.failed.append(FailedVolume(location.path, _now_ms(), 0, None))
+                    if self.too_many_failed:
+                        raise
         except BaseException:
             self.close()
             raise
@@ -222,8 +238,14 @@ class Volumes:
                 f"The data directories belong to different DataNodes: {', '.join(sorted(uuids))}"
             )
         datanode_uuid = uuids.pop() if uuids else str(uuid.uuid4())
-        for volume in self.good:
-            volume.attach(namespace, datanode_uuid)
+        for volume in list(self.good):
+            try:
+                volume.attach(namespace, datanode_uuid)
+            except OSError as error:
+                if isinstance(error, InconsistentFSStateException) or self.check(volume):
+                    raise
+                if self.too_many_failed:
+                    raise DiskErrorException(f"{volume} cannot be used: {error}") from error
         storages = [volume.storage_id for volume in self.good]
         if len(set(storages)) < len(storages):
             raise InconsistentFSStateException(
@@ -276,9 +298,11 @@ class Volumes:
             with self._lock:
                 if not volume.failed:
                     log.error("volume %s has failed: %s", volume, error)
-                    volume.failed_ms = time.time_ns() // 1_000_000
+                    volume.failed = True
                     self.good = [each for each in self.good if each is not volume]
-                    self.failed.append(volume)
+                    self.failed.append(
+                        FailedVolume(volume.location.path, _now_ms(), volume.capacity_bytes, volume)
+                    )
             return False
         return True
 
@@ -288,8 +312,13 @@ class Volumes:
         return len(self.failed) > self._failures_tolerated
 
     def close(self) -> None:
-        for volume in (*self.good, *self.failed):
-            volume.close()
+        for volume in (*self.good, *(each.volume for each in self.failed)):
+            if volume is not None:
+                volume.close()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _check_distinct(locations: Sequence[StorageLocation]) -> None:
