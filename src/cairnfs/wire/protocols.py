@@ -67,13 +67,14 @@ def as_text(value: str | bytes) -> str:
 class Method:
     """One call of a protocol."""
 
-    __slots__ = ("decode_request", "decode_response", "header", "name", "protocol")
+    __slots__ = ("decode_request", "decode_response", "header", "name", "protocol", "request_type")
 
     def __init__(
         self, protocol: str, name: str, request: type[Message], response: type[Message]
     ) -> None:
         self.protocol = protocol
         self.name = name
+        self.request_type = request
         self.decode_request = message_decoder(request)
         self.decode_response = message_decoder(response)
         header = rpc_pb2.RequestHeaderProto()
