@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from tests.datanode.client import (
     BlockWriter,
     connect,
@@ -17,6 +19,8 @@ from tests.datanode.namenode import FakeNameNode
 
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block, ReplicaState
+from cairnfs.datanode.storage import StorageType
+from cairnfs.errors import IOException
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.transfer import Op, Stage, Status, encode_request
@@ -106,3 +110,37 @@ def test_a_copy_of_something_corrupt_is_not_kept(start_node: StartNode) -> None:
     assert transfer(source, target).status == Status.ERROR
     assert target.replicas.find(BLOCK.id) is None
     assert not list(target.volumes.good[0].tmp.iterdir())
+
+
+def test_a_replica_moves_to_another_storage(
+    start_node: StartNode, namenode: FakeNameNode, tmp_path: Path
+) -> None:
+    node = start_node(data=f"{tmp_path}/a,[SSD]{tmp_path}/b")
+    write_block([node], BLOCK, DATA)
+    old = node.replicas.get(BLOCK.id)
+    connection = connect(node)
+    request = pb.OpReplaceBlockProto(delHint=node.uuid, source=datanode_info(node))
+    request.storageType = hdfs_pb2.SSD
+    request.header.block.CopyFrom(extended(BLOCK))
+    connection.send(encode_request(Op.REPLACE_BLOCK, request))
+    assert connection.read_message(pb.BlockOpResponseProto).status == Status.SUCCESS
+    new = node.replicas.get(BLOCK.id)
+    assert new.volume.storage_type is StorageType.SSD
+    assert read_block(node, BLOCK, 0, len(DATA)) == DATA
+    assert not old.data_path.exists()
+    assert old.volume.used_bytes == 0
+    assert new.volume.used_bytes > len(DATA)
+    node.stop()
+    node = start_node(data=f"{tmp_path}/a,[SSD]{tmp_path}/b")
+    assert read_block(node, BLOCK, 0, len(DATA)) == DATA
+
+
+def test_what_is_corrupt_does_not_move(start_node: StartNode, tmp_path: Path) -> None:
+    node = start_node(data=f"{tmp_path}/a,[SSD]{tmp_path}/b")
+    write_block([node], BLOCK, DATA)
+    with node.replicas.get(BLOCK.id).data_path.open("r+b") as file:
+        file.write(b"decay")
+    with pytest.raises(IOException, match="is corrupt at 0"):
+        node.replicas.move(BLOCK, StorageType.SSD, "")
+    assert node.replicas.get(BLOCK.id).volume.storage_type is StorageType.DISK
+    assert not list(node.volumes.good[1].tmp.iterdir())

@@ -15,6 +15,7 @@ anybody else changes it.
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import logging
 import os
@@ -66,6 +67,8 @@ log = logging.getLogger(__name__)
 WRITER_STOP_LIMIT_S = 60.0
 ESTIMATED_BLOCK_BYTES = 128 << 20  # room to look for when nobody says how much
 
+_COPY_BYTES = 1 << 20
+
 _T = TypeVar("_T")
 
 
@@ -100,6 +103,8 @@ class Replicas:
             known = self._finalized.get(found.block_id)
             if known is not None and known.generation_stamp >= found.generation_stamp:
                 log.warning("%s: a better replica of blk_%d is known", volume, found.block_id)
+                if known.block == Block(*found):  # a crash came in the middle of a move
+                    self._unlink(dataclasses.replace(known, volume=volume))
                 continue
             self._finalized.put(*found, volume)
             used += size_with_sums(found.length_bytes)
@@ -408,7 +413,32 @@ class Replicas:
                 self._finalize(replica)
             return replica
 
-    # Deleting and losing.
+    # Moving, deleting and losing.
+
+    def move(self, block: Block, storage_type: StorageType, storage_id: str) -> Replica:
+        """Take a finalized replica to another volume of this DataNode."""
+        with self.open_for_read(block) as reader:
+            if reader.state is not ReplicaState.FINALIZED:
+                raise IOException(f"{block} is being written and cannot be moved")
+            volume = self.volumes.choose(storage_type, storage_id, reader.length_bytes)
+            if volume is reader.volume:
+                return self.get(block.id)
+            with self.volumes.watch(volume):
+                copy = self._copy_file(reader, reader.block, volume, ReplicaState.TEMPORARY)
+        with self._lock, self.volumes.watch(volume):
+            self._close(copy)
+            old = self._get(block.id)
+            if old is None or old.block != copy.block or old.state is not ReplicaState.FINALIZED:
+                self._unlink(copy)
+                raise IOException(f"{block} has changed while it was moved")
+            directory = volume.finalized_directory(block.id)
+            directory.mkdir(parents=True, exist_ok=True)
+            self._move(copy, directory, copy.generation_stamp)
+            copy.state = ReplicaState.FINALIZED
+            self._discard(old)
+            self._finalize(copy)
+        self._remove_discarded(old)
+        return copy
 
     def delete(self, block: Block) -> Replica:
         """Remove a replica as a NameNode has asked; a younger one is not meant."""
@@ -425,11 +455,7 @@ class Replicas:
             return replica
 
         replica = self._alone(block.id, delete)
-        # Not under the lock: to free the space of a large file takes a while.
-        with self.volumes.watch(replica.volume):
-            for path in _discarded_paths(replica):
-                with suppress(FileNotFoundError):
-                    replica.volume.disk.unlink(path)
+        self._remove_discarded(replica)
         return replica
 
     def drop_volume(self, volume: Volume) -> list[Block]:
@@ -540,30 +566,41 @@ class Replicas:
     def _copy(self, source: Replica, block: Block) -> None:
         """A finalized copy of the beginning of a replica, under another block id."""
         with ReplicaReader(source) as reader:
-            copy = self._create(
-                block,
-                reader.checksum,
-                source.volume.storage_type,
-                source.volume.storage_id,
-                ReplicaState.RBW,
-                writer=None,
-            )
-            assert copy.file is not None
-            offset = 0
-            while offset < block.length_bytes:
-                data = os.pread(reader.data_fd, min(1 << 20, block.length_bytes - offset), offset)
-                if not data:
-                    raise IOException(f"{source} ends at {offset}")
-                copy.file.write(offset, memoryview(data), None)
-                offset += len(data)
-            copy.received_bytes = offset
-            self._finalize(copy)
+            self._finalize(self._copy_file(reader, block, source.volume, ReplicaState.RBW))
+
+    def _copy_file(
+        self, reader: ReplicaReader, block: Block, volume: Volume, state: ReplicaState
+    ) -> Replica:
+        """A replica with the beginning of another; nobody knows of it yet."""
+        copy = Replica(block.id, block.generation_stamp, state, volume, block.length_bytes, 0)
+        _remove_leftovers(copy)
+        copy.file = ReplicaFile.create(volume, copy.data_path, copy.meta_path, reader.checksum)
+        size = reader.checksum.bytes_per_checksum
+        step = max(1, _COPY_BYTES // size) * size
+        for offset in range(0, block.length_bytes, step):
+            # As much as there is checked: whole chunks, or up to the end.
+            data = os.pread(reader.data_fd, min(step, reader.length_bytes - offset), offset)
+            if not reader.checksum.matches(data, reader.read_sums(offset, len(data))):
+                self._unlink(copy)
+                raise IOException(f"{reader.block} is corrupt at {offset}")
+            copy.file.write(offset, memoryview(data)[: block.length_bytes - offset], None)
+        return copy
 
     def _delete(self, replica: Replica) -> None:
-        self._close(replica)
         self._forget(replica)
+        self._unlink(replica)
+
+    def _unlink(self, replica: Replica) -> None:
+        self._close(replica)
         with self.volumes.watch(replica.volume):
             for path in (replica.data_path, replica.meta_path):
+                with suppress(FileNotFoundError):
+                    replica.volume.disk.unlink(path)
+
+    def _remove_discarded(self, replica: Replica) -> None:
+        """Not under the lock: to free the space of a large file takes a while."""
+        with self.volumes.watch(replica.volume):
+            for path in _discarded_paths(replica):
                 with suppress(FileNotFoundError):
                     replica.volume.disk.unlink(path)
 

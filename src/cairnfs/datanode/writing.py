@@ -14,7 +14,7 @@ from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.storage import StorageType
-from cairnfs.errors import IOException, UnsupportedOperationException
+from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.transfer import (
@@ -175,9 +175,12 @@ class Writing:
         source = address_of(message.source)
         with Answering(connection), ExitStack() as cleanup:
             if message.source.id.datanodeUuid == self._datanode_uuid:
-                raise UnsupportedOperationException(
-                    f"moving {block} between storages of one DataNode is not offered"
+                moved = self._replicas.move(
+                    block, StorageType(message.storageType), message.storageId
                 )
+                self._reports.received(moved.block, moved.volume)
+                connection.send(encode_response())
+                return
             proxy = connect(source, self._settings)
             cleanup.callback(proxy.close)
             proxy.send(encode_request(Op.COPY_BLOCK, pb.OpCopyBlockProto(header=message.header)))
