@@ -9,6 +9,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUNTIME := $(VENV)/.stamp-runtime
+SPARK   := $(VENV)/.stamp-spark
 DEVELOP := $(VENV)/.stamp-develop
 # Only folders that exist, so that checks work while the tree grows.
 CHECKED := $(wildcard src tests benchmarks scripts)
@@ -16,7 +17,7 @@ CHECKED := $(wildcard src tests benchmarks scripts)
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-postgres test check protos demo bench soak clean
+.PHONY: help setup setup-postgres setup-java test check protos demo demo-namespace cluster bench soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,8 +39,17 @@ check: setup ## lint, formatting and types
 protos: setup ## generate the code of wire/proto from its .proto files
 	@$(BIN)/python scripts/generate-protos
 
-demo: $(RUNTIME) ## show the namespace at work, on a file in a temporary folder
+setup-java: $(SPARK) ## make sure Java is at hand for Spark and Hadoop's programs
+	@$(BIN)/python scripts/ensure-java
+
+demo: $(SPARK) setup-java ## a cluster in a temporary folder, used by Spark and Hadoop's own shell
 	@$(BIN)/python -m cairnfs.demo $(ARGS)
+
+demo-namespace: $(RUNTIME) ## the namespace alone, and a conflict between NameNodes being resolved
+	@$(BIN)/python -m cairnfs.demo_namespace $(ARGS)
+
+cluster: $(RUNTIME) ## start a cluster on this machine that stays, and say how to use it
+	@PATH="$(CURDIR)/$(BIN):$$PATH" cairn cluster up $(ARGS)
 
 bench: setup setup-postgres ## run the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
@@ -51,11 +61,16 @@ clean: ## remove .venv, caches and build output
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
-# The demo needs the runtime alone: neither compiler nor PostgreSQL nor git.
+# A cluster needs the runtime alone: neither compiler nor PostgreSQL, Java or git.
 $(RUNTIME): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "setup: installing the runtime into $(VENV)"
 	@$(PIP) install -c constraints.txt -e .
 	@touch $@
+
+$(SPARK): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "setup: installing the runtime and Spark into $(VENV) (about 450 MB, once)"
+	@$(PIP) install -c constraints.txt -e '.[spark]'
+	@touch $(RUNTIME) $@
 
 $(DEVELOP): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "setup: installing runtime, test and development packages into $(VENV)"

@@ -36,7 +36,7 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
 
 
 def test_the_demo_runs_and_shows_a_conflict_being_resolved() -> None:
-    output = run("-m", "cairnfs.demo")
+    output = run("-m", "cairnfs.demo_namespace")
     conflicts = re.search(r"(\d+) calls were thrown out by validation", output)
     assert conflicts is not None
     assert int(conflicts[1]) >= 1

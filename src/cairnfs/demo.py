@@ -1,173 +1,272 @@
-"""A walk through the namespace core, on a file in a temporary folder.
+"""A cluster, Spark and Hadoop's own shell, in a temporary folder.
 
     make demo
 
-Makes a namespace, builds and lists a tree, moves and deletes it; then lets two
-NameNodes get into each other's way, and shows what comes of it.
+Starts a NameNode and three DataNodes, writes Parquet to `hdfs://` with Spark, reads it back
+and compares, lists it with Hadoop's FsShell, shows figures, stops everything.
+
+Invariant: however it ends, no process and no file of it is left.
 """
 
 from __future__ import annotations
 
-import asyncio
+import argparse
+import os
+import random
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from cairnfs.clock import SystemClock
-from cairnfs.config import NameNodeSettings
-from cairnfs.errors import HdfsError
-from cairnfs.namenode.embedded import BLOCK_SIZE_BYTES, ClientProtocol, NameNodeThread
-from cairnfs.namenode.namenode import NameNode
-from cairnfs.namenode.opening import OpenStore, format_namespace, sqlite_url
-from cairnfs.namesystem.files import CreateFlag, create
-from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.permissions import Caller, format_mode
-from cairnfs.namesystem.rename import rename
-from cairnfs.namesystem.status import FileStatus
-from cairnfs.store.sqlite import SqliteStore
-from cairnfs.transaction.runner import LoneMember
+import msgspec
 
-FILES = 500
+from cairnfs.cli.cluster import format_bytes
+from cairnfs.cli.errors import CommandError
+from cairnfs.cli.local_cluster import LocalCluster
+from cairnfs.demo_spark import Figures
+
+JAVA_OLDEST = 17  # of Spark 4
+ROWS = 1_000_000
+DIRECTORY = "/warehouse/events"
+SHOWN_LINES_MAX = 12
+JVM_OPTIONS = ("-XX:-UsePerfData", "-XX:+UseSerialGC")  # no traces in /tmp; few threads
+STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+# Nothing of a Hadoop or Spark that may be configured on this machine.
+FOREIGN_SETTINGS = (
+    "HADOOP_CONF_DIR",
+    "HADOOP_HOME",
+    "SPARK_CONF_DIR",
+    "SPARK_HOME",
+    "YARN_CONF_DIR",
+)
+# The root at "warn", or Spark says that it changes it.
+QUIET = """\
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n
+logger.hadoop.name = org.apache.hadoop
+logger.hadoop.level = error
+"""
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="cairnfs-demo-") as folder:
-        path = Path(folder) / "namespace.db"
-        url = sqlite_url(path)
-        _title("An embedded namespace: one file, no server")
-        with _timed(f"format {url}"):
-            asyncio.run(format_namespace(url))
-        with NameNodeThread(NameNodeSettings(url)) as namenode:
-            _show_tree(namenode.client())
-            _show_bulk(namenode.client())
-        asyncio.run(_show_conflicts(path))
-    print("\nDone.  README.md says what works and what does not yet.")
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=ROWS, help=f"to write ({ROWS:,})")
+    given = parser.parse_args(arguments)
+    try:
+        with _stoppable():
+            java = find_java()
+            jars = find_jars()
+            with tempfile.TemporaryDirectory(prefix="cairnfs-demo-") as folder:
+                _run(Path(folder), java, jars, max(1, given.rows))
+    except CommandError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("demo: interrupted; everything was stopped and removed", file=sys.stderr)
+        return 130
+    return 0
 
 
-def _show_tree(fs: ClientProtocol) -> None:
-    _title("A tree")
-    fs.mkdirs("/warehouse/sales/year=2026", mode=0o750)
-    fs.mkdirs("/tmp", mode=0o1777)
-    for name in ("part-00000", "part-00001"):
-        path = f"/warehouse/sales/year=2026/{name}.parquet"
-        fs.create(path)
-        block = fs.add_block(path).block
-        fs.complete(path, block.with_length(48_000_000))
-    fs.create_symlink("/warehouse/sales/year=2026", "/latest")
-    _list(fs, "/")
-    summary = fs.get_content_summary("/warehouse")
-    print(
-        f"\n  /warehouse: {summary.directories} directories, {summary.files} files,"
-        f" {summary.length_bytes:,} bytes, {summary.space_bytes:,} with replicas"
+def find_java() -> str:
+    """A Java that Spark can use; CommandError says what to install."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    advice = (
+        f"install Java {JAVA_OLDEST} or newer (Debian: apt-get install openjdk-17-jre-headless)"
     )
+    if java is None:
+        raise CommandError(f"Spark and Hadoop's shell need Java, and there is none: {advice}")
     try:
-        fs.rename2("/warehouse", "/warehouse/sales/inside-itself")
-    except HdfsError as error:
-        print(f"  refused, as HDFS does: {error.java_class}: {error}")
+        done = subprocess.run([java, "-version"], capture_output=True, text=True)
+    except OSError as error:
+        raise CommandError(f"{java} cannot be run ({error.strerror}): {advice}") from None
+    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
+    if version is None or int(version[1]) < JAVA_OLDEST:
+        found = f"is Java {version[1]}" if version else "does not tell its version"
+        raise CommandError(f"{java} {found}: {advice}, or set JAVA_HOME")
+    return java
 
 
-def _show_bulk(fs: ClientProtocol) -> None:
-    _title(f"{FILES:,} files: what changes a whole tree changes one row")
-    with _timed(f"create {FILES:,} files, one caller, each on disk before its answer"):
-        for number in range(FILES):
-            path = f"/staging/job/file-{number:05}"
-            fs.create(path)
-            fs.complete(path)
-    with _timed("rename the directory"):
-        fs.rename("/staging/job", "/warehouse/job")
-    with _timed("sum up everything (kept up to date, never walked)"):
-        files = fs.get_content_summary("/").files
-    with _timed("delete the directory, recursively"):
-        fs.delete("/warehouse/job", recursive=True)
-    print(f"  {files:,} files before, {fs.get_content_summary('/').files:,} after")
-
-
-async def _show_conflicts(path: Path) -> None:
-    """Two NameNodes on one store, each running before it knows of the other."""
-    _title("Two runners on one store, as two NameNodes on PostgreSQL are: conflicts are resolved")
-    store = SqliteStore(path, shared=True)
-    opened = OpenStore(store, LoneMember(), await store.meta())
-    settings = NameNodeSettings(sqlite_url(path), duties=False)
-    first, second = (NameNode(settings, opened, SystemClock()) for _ in range(2))
-    caller = first.caller(first.superuser)
+def find_jars() -> Path:
+    """Where PySpark keeps Spark and Hadoop's client."""
     try:
-        report = FsPath.parse("/reports/today")
-        await _create(first, "first", caller, report)
+        import pyspark
+    except ModuleNotFoundError:
+        raise CommandError(
+            "PySpark is missing: `make demo` installs it, as does pip install 'cairnfs[spark]'"
+        ) from None
+    return Path(pyspark.__file__).parent / "jars"
 
-        print("  both rename /reports/today, at the same moment, to different names:")
-        answers = await asyncio.gather(
-            first.call(rename, caller, report, FsPath.parse("/reports/by-first")),
-            second.call(rename, caller, report, FsPath.parse("/reports/by-second")),
-        )
-        _show_answers(answers)
 
-        print("  both create /reports/tomorrow, at the same moment:")
-        tomorrow = FsPath.parse("/reports/tomorrow")
-        creations = await asyncio.gather(
-            _create(first, "first", caller, tomorrow),
-            _create(second, "second", caller, tomorrow),
-            return_exceptions=True,
+def _run(folder: Path, java: str, jars: Path, rows: int) -> None:
+    cluster = LocalCluster(folder / "cluster")
+    try:
+        _title("A cluster: one NameNode, three DataNodes, one command")
+        cluster.up(
+            base_port=random.randrange(21_000, 21_900, 20), say=lambda text: print(" ", text)
         )
-        _show_answers(creations)
-        conflicts = sum(sum(n.statistics.conflicts.values()) for n in (first, second))
-        print(
-            f"  {conflicts} calls were thrown out by validation and ran again on the newer state;"
-            "\n  neither caller saw an abort, and nothing was lost or done twice."
+        (cluster.conf / "log4j2.properties").write_text(QUIET)
+        _title(f"Spark writes {rows:,} rows of Parquet to {cluster.uri}, and reads them back")
+        figures = _run_spark(folder, cluster, rows)
+        _title("Hadoop's own shell sees the same files")
+        shell = (
+            java,
+            *JVM_OPTIONS,
+            "-cp",
+            f"{cluster.conf}:{jars}/*",
+            "org.apache.hadoop.fs.FsShell",
         )
+        _list(shell)
+        _title("In figures")
+        _show(figures, *_count(shell))
+    except CommandError:
+        _show_logs(cluster)
+        raise
     finally:
-        await first.stop()
-        await second.stop()
+        # A second Ctrl-C must not leave processes behind.
+        for number in STOPPING_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        if cluster.exists:
+            cluster.down()
+    print("\nStopped; nothing is left.  `make cluster` starts a cluster that stays.")
 
 
-async def _create(node: NameNode, holder: str, caller: Caller, path: FsPath) -> FileStatus:
-    status: FileStatus = await node.call(
-        create, caller, path, 0o644, None, holder, CreateFlag.CREATE, True, 3, BLOCK_SIZE_BYTES
-    )
-    return status
-
-
-def _show_answers(answers: Iterable[Any]) -> None:
-    for name, answer in zip(("first", "second"), answers, strict=True):
-        if isinstance(answer, HdfsError):
-            text = type(answer).__name__
-        elif isinstance(answer, bool):
-            text = "renamed" if answer else "false: the source is not there any more"
-        else:
-            text = f"created, inode {answer.id}"
-        print(f"    {name:6} -> {text}")
-
-
-def _list(fs: ClientProtocol, path: str) -> None:
-    listing = fs.get_listing(path)
-    assert listing is not None
-    for entry in listing.entries:
-        letter = {1: "d", 2: "-", 3: "l"}[entry.kind]
-        when = datetime.fromtimestamp(entry.mtime_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
-        below = f"{path.rstrip('/')}/{entry.name.decode()}"
-        shown = f"{below} -> {entry.target}" if entry.target else below
-        print(
-            f"  {letter}{format_mode(entry.mode)} {entry.owner:8} {entry.group:10}"
-            f" {entry.length_bytes:>12,} {when} {shown}"
-        )
-        if entry.is_directory:
-            _list(fs, below)
-
-
-def _title(text: str) -> None:
-    print(f"\n{text}\n{'-' * len(text)}")
+def _show_logs(cluster: LocalCluster) -> None:
+    """What the nodes said last, since the logs go with the folder."""
+    for log in sorted(cluster.directory.glob("logs/*.log")):
+        print(f"\n{log.name} ends with", file=sys.stderr)
+        for line in log.read_text(errors="replace").splitlines()[-SHOWN_LINES_MAX:]:
+            print(f"  {line}", file=sys.stderr)
 
 
 @contextmanager
-def _timed(what: str) -> Iterator[None]:
-    begin = time.perf_counter()
-    yield
-    elapsed_ms = (time.perf_counter() - begin) * 1000
-    print(f"  {elapsed_ms:9.1f} ms  {what}")
+def _stoppable() -> Iterator[None]:
+    """End by an exception, as Ctrl-C does, also when asked to by a signal."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in STOPPING_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# Spark
+
+
+def _run_spark(folder: Path, cluster: LocalCluster, rows: int) -> Figures:
+    """Run the other half, with nothing of it outside of the folder.
+
+    In a session of its own, so that it ends with its JVM, wherever it is interrupted.
+    """
+    scratch = folder / "spark"
+    scratch.mkdir()
+    figures = folder / "figures.json"
+    module = [sys.executable, "-P", "-m", "cairnfs.demo_spark"]
+    child = subprocess.Popen(
+        [*module, str(cluster.directory), DIRECTORY, str(rows), str(figures)],
+        cwd=scratch,  # where Spark puts what it has no other place for
+        env=_spark_environment(scratch, cluster),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        if child.wait() != 0:
+            raise CommandError("Spark has failed; above is why")
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    return msgspec.json.decode(figures.read_bytes(), type=Figures)
+
+
+def _spark_environment(scratch: Path, cluster: LocalCluster) -> dict[str, str]:
+    java_options = " ".join((*JVM_OPTIONS, f"-Djava.io.tmpdir={scratch}"))
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraClassPath": cluster.conf,
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.sql.warehouse.dir": scratch / "warehouse",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    arguments = ["--master", "local[2]"]
+    for name, value in settings.items():
+        arguments += ["--conf", f"{name}={value}"]
+    environment = {
+        **os.environ,
+        "PYSPARK_SUBMIT_ARGS": shlex.join([*arguments, "pyspark-shell"]),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "SPARK_LAUNCHER_OPTS": java_options,
+        "SPARK_LOCAL_DIRS": str(scratch),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "TMPDIR": str(scratch),
+    }
+    for name in FOREIGN_SETTINGS:
+        environment.pop(name, None)
+    return environment
+
+
+# Hadoop's shell, and figures
+
+
+def _list(shell: tuple[str, ...]) -> None:
+    lines = _call(*shell, "-ls", "-R", DIRECTORY).splitlines()
+    print(f"  $ hdfs dfs -ls -R {DIRECTORY}")
+    for line in lines[:SHOWN_LINES_MAX]:
+        print(f"  {line}")
+    if len(lines) > SHOWN_LINES_MAX:
+        print(f"  ... and {len(lines) - SHOWN_LINES_MAX} more")
+
+
+def _count(shell: tuple[str, ...]) -> tuple[int, int, int]:
+    """Directories, files, bytes."""
+    directories, files, size, _ = _call(*shell, "-count", DIRECTORY).split()
+    return int(directories), int(files), int(size)
+
+
+def _call(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise CommandError(f"`{' '.join(command[-3:])}` failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _show(figures: Figures, directories: int, files: int, size: int) -> None:
+    calls = sorted(figures.calls.items(), key=lambda call: -call[1])
+    copies = sum(figures.replicas.values()) / max(1, files - 1)  # _SUCCESS is empty
+    rows = {
+        "rows": f"{figures.content.rows:,}",
+        "files": f"{files} in {directories} directories",
+        "bytes": f"{format_bytes(size)}; each block has {copies:.0f} replicas",
+        "write": f"{figures.write_s:.1f} s, {size / 1e6 / figures.write_s:.0f} MB/s",
+        "read": f"{figures.read_s:.1f} s, {size / 1e6 / figures.read_s:.0f} MB/s",
+        "replicas": ", ".join(f"{count} on {name}" for name, count in figures.replicas.items()),
+        "client calls": f"{sum(figures.calls.values())}: "
+        + ", ".join(f"{name} {count}" for name, count in calls),
+    }
+    for name, value in rows.items():
+        print(f"  {name:13} {value}")
+
+
+def _title(text: str) -> None:
+    print(f"\n{text}\n{'-' * len(text)}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
