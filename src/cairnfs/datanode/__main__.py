@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import logging
+import resource
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from cairnfs.datanode.node import DataNode, Stopped
 from cairnfs.datanode.server import AddressInUse
@@ -60,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run; the exit code says whether it ended as it should."""
     settings, level = parse_arguments(arguments)
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _raise_file_limit()
     try:
         node = DataNode(settings)
     except (AddressInUse, HdfsError, OSError, ValueError) as error:
@@ -76,6 +79,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     node.stopped.wait()
     return 0 if node.failure is None else 1
+
+
+def _raise_file_limit() -> None:
+    """A transfer takes up to four files; the usual soft limit is for desktops."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 if __name__ == "__main__":
