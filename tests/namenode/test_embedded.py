@@ -56,7 +56,15 @@ def test_the_calls_that_hadoop_marks_are_run_at_most_once() -> None:
     }
     marked = {name for name, operation in operations.items() if operation.at_most_once}
     # @AtMostOnce in Hadoop's ClientProtocol, as far as we have the calls.
-    assert marked == {"create", "rename", "rename2", "concat", "delete", "create_symlink"}
+    assert marked == {
+        "create",
+        "rename",
+        "rename2",
+        "concat",
+        "delete",
+        "create_symlink",
+        "update_pipeline",
+    }
     reading = {name for name, operation in operations.items() if not operation.mutates}
     assert all(name.startswith(("get_", "is_", "check_")) for name in reading)
 

@@ -6,6 +6,9 @@ is found by its storage and its block, or by the block's id: so both "where is t
 block" and "what is on this storage" are one read.
 
 Storages are known by number, since a replica's row is the commonest of all.
+
+Invariant: a replica's row, or the order to delete it, is as its DataNode reported it; a
+replica that has to be deleted has no row of its own, and counts for nobody.
 """
 
 from __future__ import annotations
@@ -57,8 +60,20 @@ class ReplicaStatus(enum.IntEnum):
     """What is known of a replica."""
 
     GOOD = 0
-    CORRUPT = 1  # it fails its checksums, or is not what the block should be
-    EXCESS = 2  # its DataNode is told to delete it
+    CORRUPT = 1  # it fails its checksums
+    UNFINISHED = 2  # its writer was gone before it was finished, and others finished the block
+
+
+class CheckQueue(enum.IntEnum):
+    """Where a block waits to be looked at: LowRedundancyBlocks' queues, and two beside them."""
+
+    NEW = 0  # something has happened to it
+    HIGHEST = 1
+    VERY_LOW_REDUNDANCY = 2
+    LOW_REDUNDANCY = 3
+    BADLY_DISTRIBUTED = 4
+    CORRUPT = 5
+    POSTPONED = 6  # it has too many replicas, or bad ones, and a full report is awaited
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -79,12 +94,23 @@ class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Replica(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A finished replica of a block, as its DataNode reported it."""
+    """A replica of a block, as its DataNode reported it."""
 
     block_id: BlockId
     generation_stamp: GenerationStamp
     length_bytes: int
     status: ReplicaStatus = ReplicaStatus.GOOD
+
+    def is_good_for(self, block: Block) -> bool:
+        """Whether it is what the block should be; of one that is written, as far as it is."""
+        return (
+            self.status is ReplicaStatus.GOOD
+            and self.generation_stamp == block.generation_stamp
+            and (
+                block.state is BlockState.UNDER_CONSTRUCTION
+                or self.length_bytes == block.length_bytes
+            )
+        )
 
 
 class Storage(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -109,7 +135,6 @@ class DataNode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     software_version: str
     storages: tuple[Storage, ...] = ()
     admin_state: AdminState = AdminState.NORMAL
-    is_dead: bool = False  # its blocks were put down for a check; it has to report them anew
 
     @property
     def transfer_address(self) -> str:
@@ -119,7 +144,10 @@ class DataNode(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Check(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A note that a block may have too few, too many or bad replicas."""
 
+    block_id: BlockId
     since_ms: int
+    touched: int = 0  # more each time that something happens to the block
+    delete_hint: str = ""  # the DataNode that a balancer has copied it from
 
 
 class Invalidation(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -127,13 +155,27 @@ class Invalidation(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     block_id: BlockId
     generation_stamp: GenerationStamp
+    length_bytes: int = 0
+    status: ReplicaStatus = ReplicaStatus.GOOD
+
+    @property
+    def replica(self) -> Replica:
+        """What it was before it was to be deleted."""
+        return Replica(self.block_id, self.generation_stamp, self.length_bytes, self.status)
+
+
+class Deletion(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A replica that its DataNode has deleted: older reports may still speak of it."""
+
+    deleted_ms: int
 
 
 register(Table.BLOCKS, Block, id_of=lambda block: block.id)
 register(Table.REPLICAS, Replica, id_of=lambda replica: replica.block_id)
 register(Table.DATANODES, DataNode)
-register(Table.CHECKS, Check)
+register(Table.CHECKS, Check, id_of=lambda check: check.block_id)
 register(Table.INVALIDATIONS, Invalidation, id_of=lambda invalidation: invalidation.block_id)
+register(Table.DELETIONS, Deletion)
 
 
 def block_key(inode_id: int, index: int) -> Key:
@@ -150,8 +192,12 @@ def invalidation_key(storage: int, block_id: int) -> Key:
     return (Table.INVALIDATIONS, storage, NUMBER.pack(block_id))
 
 
-def check_key(block_id: int) -> Key:
-    return (Table.CHECKS, 0, NUMBER.pack(block_id))
+def deletion_key(storage: int, block_id: int) -> Key:
+    return (Table.DELETIONS, storage, NUMBER.pack(block_id))
+
+
+def check_key(block_id: int, queue: CheckQueue = CheckQueue.NEW) -> Key:
+    return (Table.CHECKS, queue, NUMBER.pack(block_id))
 
 
 def datanode_key(uuid: str) -> Key:

@@ -1,31 +1,34 @@
 """What DataNodes say they have, reconciled with what there should be.
 
-A replica that is reported is put down; one that belongs to no block, or is of an older
-generation, is to be deleted; one that is not what its block should be is corrupt.  So
-rows never claim more than a DataNode has said, and nothing is lost by saying it twice.
+A replica that is reported is put down as it is; whether it is good follows from its block
+(`Replica.is_good_for`), and what to do about one that is not is for the redundancy duty to
+decide, which knows the others.  One that belongs to no block is to be deleted.
 
-A change that may leave a block with too few or too many replicas leaves a row in
-CHECKS, in the same transaction: the redundancy duty looks at those.
+DataNodes report to every NameNode, each at its own pace, so a report may be processed after
+a younger one.  A full report is therefore given a TxID, `as_of`, at which its DataNode had
+not begun to make it: rows that are younger know better.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
+from cairnfs.blocks.checks import put_check
+from cairnfs.blocks.invalidations import invalidate, note_deletion
 from cairnfs.blocks.records import (
     Block,
     BlockId,
     BlockState,
-    Check,
     GenerationStamp,
     Invalidation,
     Replica,
     ReplicaStatus,
     StorageNumber,
     check_key,
+    deletion_key,
     invalidation_key,
     replica_key,
 )
@@ -37,111 +40,128 @@ from cairnfs.transaction.transaction import Transaction
 REPLICAS_PAGE = 500  # rows looked at by one transaction
 
 
+class ReportedState(enum.IntEnum):
+    """How far a replica is; the numbers are Hadoop's ReplicaState."""
+
+    FINALIZED = 0
+    RBW = 1  # being written
+    RWR = 2  # it was being written when its DataNode ended
+    RUR = 3  # being recovered
+    TEMPORARY = 4  # being copied
+
+
 class ReportedReplica(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A replica as its DataNode describes it."""
 
     block_id: BlockId
     generation_stamp: GenerationStamp
     length_bytes: int
-    is_finalized: bool = True
+    state: ReportedState = ReportedState.FINALIZED
+
+
+class ReplicaChange(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Part of an incremental report: a replica was finished, or is gone."""
+
+    storage: StorageNumber
+    replica: ReportedReplica
+    is_deleted: bool = False
+    delete_hint: str = ""  # the DataNode it was copied from, which may delete its own
 
 
 class Verdict(enum.IntEnum):
-    """What became of a report."""
+    """What became of a reported replica."""
 
     STORED = 0
-    KNOWN = 1  # it was there already
+    KNOWN = 1  # it was there already, or something newer is known of it
     BEING_WRITTEN = 2  # of use to its writer only
-    UNWANTED = 3  # to be deleted
-    CORRUPT = 4
+    DELETING = 3  # it has to be deleted, or was since
+    UNWANTED = 4  # to be deleted: it belongs to no block
+    FOREIGN = 5  # of a block that was never made here; it is left alone
+    DELETED = 6
 
 
 @operation()
-def receive_replicas(
-    tx: Transaction, storage: StorageNumber, reported: Sequence[ReportedReplica]
+def receive_changes(
+    tx: Transaction, changes: Sequence[ReplicaChange], ids_end: int
 ) -> list[Verdict]:
-    """A DataNode has new replicas."""
-    _need_blocks(tx, storage, reported)
-    return [_receive(tx, storage, replica) for replica in reported]
+    """A DataNode has new replicas, or has some no more, because it was told to or lost them.
+
+    `ids_end` is an id that no block had when this was asked for.
+    """
+    _need_rows(tx, [(change.storage, change.replica.block_id) for change in changes])
+    verdicts = []
+    for change in changes:
+        if change.is_deleted:
+            verdicts.append(_delete(tx, change.storage, change.replica))
+        else:
+            verdict = _receive(tx, change.storage, change.replica, ids_end, None)
+            if verdict is Verdict.STORED and change.delete_hint:
+                put_check(tx, change.replica.block_id, delete_hint=change.delete_hint)
+            verdicts.append(verdict)
+    return verdicts
 
 
 @operation()
-def delete_replicas(tx: Transaction, storage: StorageNumber, block_ids: Sequence[BlockId]) -> None:
-    """A DataNode has replicas no more, because it was told to delete them or lost them."""
-    tx.need(key(storage, id) for id in block_ids for key in (replica_key, invalidation_key))
-    for block_id in block_ids:
-        if tx.get(invalidation_key(storage, block_id)) is not None:
-            tx.delete(invalidation_key(storage, block_id))
-        if tx.get(replica_key(storage, block_id)) is not None:
-            tx.delete(replica_key(storage, block_id))
-            put_check(tx, block_id)
-
-
-@operation()
-def reconcile_replicas(
+def receive_report(
     tx: Transaction,
     storage: StorageNumber,
-    first: int,
-    end: int,
     reported: Sequence[ReportedReplica],
-) -> None:
-    """Part of a full report: all that the storage has, of the blocks from `first` to `end`.
-
-    A replica that was put down and is not reported is lost; one that was to be deleted is.
-    """
-    _need_blocks(tx, storage, reported)
-    for replica in reported:
-        _receive(tx, storage, replica)
-    present = {replica.block_id for replica in reported}
-    for key in _keys_between(tx, Table.REPLICAS, storage, first, end):
-        if (block_id := _block_id_of(key)) not in present:
-            tx.delete(key)
-            put_check(tx, block_id)
-    for key in _keys_between(tx, Table.INVALIDATIONS, storage, first, end):
-        if _block_id_of(key) not in present:
-            tx.delete(key)
+    as_of: int,
+    ids_end: int,
+) -> list[Verdict]:
+    """A page of a full report: some of what the storage has."""
+    # Nearly always all of them are known, and nothing else needs to be read.
+    tx.need(replica_key(storage, replica.block_id) for replica in reported)
+    news = [each for each in reported if not _is_known(tx, storage, each)]
+    _need_rows(tx, [(storage, each.block_id) for each in news])
+    return [_receive(tx, storage, replica, ids_end, as_of) for replica in reported]
 
 
 @operation()
-def mark_corrupt(tx: Transaction, storage: StorageNumber, block_id: BlockId) -> None:
+def drop_unreported(
+    tx: Transaction,
+    storage: StorageNumber,
+    table: Table,
+    after: bytes,
+    present: Collection[int],
+    as_of: int,
+) -> bytes:
+    """After the last page of a full report: what was put down and is not `present` is lost.
+
+    Looks at a page of REPLICAS, or of INVALIDATIONS; returns where to go on, or nothing.
+    """
+    page = tx.scan(table, storage, after, REPLICAS_PAGE)
+    lost = [
+        (key, BlockId(id))
+        for key, _ in page
+        if (id := NUMBER.unpack(key[2])[0]) not in present and not tx.changed_after(key, as_of)
+    ]
+    if table is Table.REPLICAS:
+        tx.need(check_key(block_id) for _, block_id in lost)
+    for key, block_id in lost:
+        tx.delete(key)
+        if table is Table.REPLICAS:
+            put_check(tx, block_id)
+    return page[-1][0][2] if len(page) == REPLICAS_PAGE else b""
+
+
+@operation()
+def mark_corrupt(
+    tx: Transaction, storage: StorageNumber, block_id: BlockId, stamp: GenerationStamp
+) -> None:
     """A reader, a scanner or a writer has found that a replica is bad."""
     key = replica_key(storage, block_id)
     replica: Replica | None = tx.get(key)
     if replica is None or replica.status is ReplicaStatus.CORRUPT:
         return
-    tx.put(key, msgspec.structs.replace(replica, status=ReplicaStatus.CORRUPT))
-    put_check(tx, block_id)
-
-
-@operation()
-def put_checks(tx: Transaction, storage: StorageNumber, after: bytes) -> bytes:
-    """Have a page of a storage's blocks looked at; returns where to go on, or nothing."""
-    page = tx.scan(Table.REPLICAS, storage, after, REPLICAS_PAGE)
-    tx.need(check_key(replica.block_id) for _, replica in page)
-    for _, replica in page:
-        put_check(tx, replica.block_id)
-    return page[-1][0][2] if len(page) == REPLICAS_PAGE else b""
-
-
-def put_check(tx: Transaction, block_id: BlockId, *, at_once: bool = False) -> None:
-    """Leave a note that the replicas of a block have to be looked at.
-
-    Reports that are on their way are given a moment, unless it is to be done `at_once`.
-    """
-    key = check_key(block_id)
-    if at_once or tx.get(key) is None:
-        tx.get(key)
-        tx.put(key, Check(0 if at_once else tx.now_ms))
+    if stamp == replica.generation_stamp:  # or another replica is meant, which was here before
+        tx.put(key, msgspec.structs.replace(replica, status=ReplicaStatus.CORRUPT))
+        put_check(tx, block_id)
 
 
 def good_replicas(tx: Transaction, block: Block) -> list[StorageNumber]:
     """The storages that have the block as it should be."""
-    return [
-        storage
-        for storage, replica in replicas_of(tx, block.id)
-        if replica.status is ReplicaStatus.GOOD
-        and replica.generation_stamp == block.generation_stamp
-    ]
+    return [storage for storage, replica in replicas_of(tx, block.id) if replica.is_good_for(block)]
 
 
 def replicas_of(tx: Transaction, block_id: BlockId) -> list[tuple[StorageNumber, Replica]]:
@@ -151,120 +171,127 @@ def replicas_of(tx: Transaction, block_id: BlockId) -> list[tuple[StorageNumber,
     ]
 
 
-def discard_replicas(tx: Transaction, block_id: BlockId) -> None:
-    """The block is gone: have its replicas deleted."""
-    for storage, replica in replicas_of(tx, block_id):
-        tx.delete(replica_key(storage, block_id))
-        invalidate(tx, storage, block_id, replica.generation_stamp)
-
-
-def invalidate(
-    tx: Transaction, storage: StorageNumber, block_id: BlockId, stamp: GenerationStamp
-) -> None:
-    """Have a DataNode delete a replica."""
-    key = invalidation_key(storage, block_id)
-    tx.get(key)
-    tx.put(key, Invalidation(block_id, stamp))
-
-
 def need_replicas(tx: Transaction, block_ids: Iterable[BlockId]) -> None:
     """Have the replicas of several blocks at hand with one read."""
     tx.need(ids=[(int(Table.REPLICAS), id) for id in block_ids])
 
 
-def _keys_between(
-    tx: Transaction, table: Table, storage: StorageNumber, first: int, end: int
-) -> Iterator[Key]:
-    """The rows of a storage, of the blocks from `first` to `end`."""
-    after = NUMBER.pack(first - 1) if first > 0 else b""
-    while page := tx.scan(table, storage, after, REPLICAS_PAGE):
-        for key, _ in page:
-            if _block_id_of(key) >= end:
-                return
-            yield key
-        after = page[-1][0][2]
-
-
-def _block_id_of(key: Key) -> BlockId:
-    return BlockId(NUMBER.unpack(key[2])[0])
-
-
-def _need_blocks(
-    tx: Transaction, storage: StorageNumber, reported: Sequence[ReportedReplica]
-) -> None:
+def _need_rows(tx: Transaction, replicas: Sequence[tuple[StorageNumber, BlockId]]) -> None:
+    keys = (replica_key, invalidation_key, deletion_key)
     tx.need(
         [
-            key(storage, replica.block_id)
-            for replica in reported
-            for key in (replica_key, invalidation_key)
+            *(key(storage, id) for storage, id in replicas for key in keys),
+            *(check_key(id) for _, id in replicas),
         ],
-        ids=[(int(Table.BLOCKS), replica.block_id) for replica in reported],
+        ids=[(int(Table.BLOCKS), id) for _, id in replicas],
     )
 
 
-def _receive(tx: Transaction, storage: StorageNumber, reported: ReportedReplica) -> Verdict:
-    found = tx.list_by_id(Table.BLOCKS, reported.block_id)
-    if not found:
-        return _refuse(tx, storage, reported)
-    (block_row, block), *_ = found
-    if not reported.is_finalized:
-        if block.state is BlockState.COMPLETE:
-            return _receive_corrupt(tx, storage, reported)
-        return Verdict.BEING_WRITTEN
-    if reported.generation_stamp < block.generation_stamp:
-        if block.state is BlockState.UNDER_CONSTRUCTION:
-            return Verdict.BEING_WRITTEN  # recovery is about to give it the new stamp
-        return _refuse(tx, storage, reported)
-    is_finished = block.state is not BlockState.UNDER_CONSTRUCTION
-    if is_finished and (
-        reported.generation_stamp != block.generation_stamp
-        or reported.length_bytes != block.length_bytes
-    ):
-        return _receive_corrupt(tx, storage, reported)
-    return _store(tx, storage, reported, block_row, block)
+def _is_known(tx: Transaction, storage: StorageNumber, reported: ReportedReplica) -> bool:
+    known: Replica | None = tx.get(replica_key(storage, reported.block_id))
+    return (
+        known is not None
+        and known.generation_stamp == reported.generation_stamp
+        and known.length_bytes == reported.length_bytes
+        and (known.status is ReplicaStatus.UNFINISHED)
+        == (reported.state is not ReportedState.FINALIZED)
+    )
 
 
-def _store(
+def _receive(
     tx: Transaction,
     storage: StorageNumber,
     reported: ReportedReplica,
-    block_row: Key,
-    block: Block,
+    ids_end: int,
+    as_of: int | None,
 ) -> Verdict:
-    key = replica_key(storage, reported.block_id)
-    known: Replica | None = tx.get(key)
-    replica = Replica(reported.block_id, reported.generation_stamp, reported.length_bytes)
-    if known is not None and known.status is not ReplicaStatus.GOOD:
-        # Whatever was wrong with it, its DataNode does not see it.
-        replica = msgspec.structs.replace(replica, status=known.status)
-    if known == replica:
+    """Put down one replica; `as_of` is given if it is part of a full report."""
+    if _is_known(tx, storage, reported):
         return Verdict.KNOWN
-    tx.put(key, replica)
-    if tx.get(invalidation_key(storage, block.id)) is not None:
-        tx.delete(invalidation_key(storage, block.id))  # it came back, and is wanted again
-    if block.state is BlockState.COMMITTED:
-        tx.put(block_row, msgspec.structs.replace(block, state=BlockState.COMPLETE, targets=()))
-    elif block.state is BlockState.COMPLETE:
-        put_check(tx, block.id)
+    key = replica_key(storage, reported.block_id)
+    if as_of is not None and tx.get(key) is not None and tx.changed_after(key, as_of):
+        return Verdict.KNOWN
+    if _is_being_deleted(tx, storage, reported, as_of):
+        return Verdict.DELETING
+    found = tx.list_by_id(Table.BLOCKS, reported.block_id)
+    if not found:
+        return _refuse(tx, storage, reported, ids_end)
+    (block_row, block), *_ = found
+    status = ReplicaStatus.GOOD
+    if reported.state is not ReportedState.FINALIZED:
+        # The report of a block that was just finished may still say that it is being written
+        # (BlockManager.checkReplicaCorrupt, HDFS-2791).
+        is_old_news = (
+            reported.state is not ReportedState.RWR
+            and reported.generation_stamp == block.generation_stamp
+        )
+        if block.state is not BlockState.COMPLETE or is_old_news:
+            return Verdict.BEING_WRITTEN
+        status = ReplicaStatus.UNFINISHED
+    replica = Replica(reported.block_id, reported.generation_stamp, reported.length_bytes, status)
+    _store(tx, storage, replica, block_row, block)
     return Verdict.STORED
 
 
-def _receive_corrupt(tx: Transaction, storage: StorageNumber, reported: ReportedReplica) -> Verdict:
-    key = replica_key(storage, reported.block_id)
-    replica = Replica(
-        reported.block_id,
-        reported.generation_stamp,
-        reported.length_bytes,
-        ReplicaStatus.CORRUPT,
-    )
-    if tx.get(key) != replica:
-        tx.put(key, replica)
-        put_check(tx, reported.block_id)
-    return Verdict.CORRUPT
+def _is_being_deleted(
+    tx: Transaction, storage: StorageNumber, reported: ReportedReplica, as_of: int | None
+) -> bool:
+    """Whether the replica has to be deleted, or was after the full report that speaks of it.
+
+    Its DataNode may have been told already, so nothing makes it count again
+    (BlockManager.processReportedBlock); but one of a younger generation is another one.
+    """
+    order: Invalidation | None = tx.get(invalidation_key(storage, reported.block_id))
+    if order is not None and reported.generation_stamp <= order.generation_stamp:
+        return True
+    key = deletion_key(storage, reported.block_id)
+    return as_of is not None and tx.get(key) is not None and tx.changed_after(key, as_of)
 
 
-def _refuse(tx: Transaction, storage: StorageNumber, reported: ReportedReplica) -> Verdict:
-    if tx.get(replica_key(storage, reported.block_id)) is not None:
-        tx.delete(replica_key(storage, reported.block_id))
-    invalidate(tx, storage, reported.block_id, reported.generation_stamp)
+def _store(
+    tx: Transaction, storage: StorageNumber, replica: Replica, block_row: Key, block: Block
+) -> None:
+    key = replica_key(storage, block.id)
+    known: Replica | None = tx.get(key)
+    if (
+        known is not None
+        and known.status is ReplicaStatus.CORRUPT
+        and known.generation_stamp == replica.generation_stamp
+    ):
+        # Its DataNode does not see what a reader saw.
+        replica = msgspec.structs.replace(replica, status=ReplicaStatus.CORRUPT)
+    tx.put(key, replica)
+    for other in (invalidation_key(storage, block.id), deletion_key(storage, block.id)):
+        if tx.get(other) is not None:
+            tx.delete(other)
+    if block.state is BlockState.COMPLETE:
+        put_check(tx, block.id)
+    elif block.state is BlockState.COMMITTED and replica.is_good_for(block):
+        tx.put(block_row, msgspec.structs.replace(block, state=BlockState.COMPLETE, targets=()))
+
+
+def _refuse(
+    tx: Transaction, storage: StorageNumber, reported: ReportedReplica, ids_end: int
+) -> Verdict:
+    """A replica of no block.
+
+    One that was never made here is not ours to delete: the store may have been restored
+    from a backup (HDFS's blocks in the future).
+    """
+    if reported.block_id >= ids_end:
+        return Verdict.FOREIGN
+    replica = Replica(reported.block_id, reported.generation_stamp, reported.length_bytes)
+    invalidate(tx, storage, replica)
     return Verdict.UNWANTED
+
+
+def _delete(tx: Transaction, storage: StorageNumber, reported: ReportedReplica) -> Verdict:
+    key = replica_key(storage, reported.block_id)
+    known: Replica | None = tx.get(key)
+    if known is not None and known.generation_stamp > reported.generation_stamp:
+        return Verdict.KNOWN  # one of a younger generation has come since
+    note_deletion(tx, storage, reported.block_id)
+    if known is not None:
+        tx.delete(key)
+        put_check(tx, reported.block_id)
+    return Verdict.DELETED

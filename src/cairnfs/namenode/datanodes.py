@@ -9,7 +9,6 @@ of the last heartbeat or `refresh_all`.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +37,8 @@ from cairnfs.namesystem.paths import FsPath
 
 STALE_AFTER_S = 30.0  # dfs.namenode.stale.datanode.interval
 DEAD_AFTER_S = 630.0  # twice the recheck interval of 5 minutes, and ten heartbeats
+
+RECORDS_READ_AGAIN_S = 10.0  # other NameNodes register DataNodes, and let them leave
 
 NO_LOCAL_WRITE = 0x01  # AddBlockFlagProto
 
@@ -109,6 +110,7 @@ class LiveDataNode:
     registered_s: float = 0.0  # when it came: it knows of nothing that was ordered before
     registered_txid: int = 0
     lease: ReportLease | None = None
+    is_displaced: bool = False  # another one is at its address
     is_given_up: bool = False  # its blocks are made anew elsewhere
     given_up: set[StorageNumber] = field(default_factory=set)  # storages, for the same
 
@@ -149,6 +151,7 @@ class DataNodes:
         self._by_host: dict[str, set[str]] = {}  # uuids, by address
         self._cluster = ClusterView.of(())
         self._promises = Promises(now_s)
+        self._records_read_s = now_s()
         self._waiting: dict[int, list[Callable[[], None]]] = {}
 
     # What is known.
@@ -177,7 +180,7 @@ class DataNodes:
 
     def is_silent(self, node: LiveDataNode) -> bool:
         """Whether it was not heard of for so long that it is taken for dead."""
-        return self.now_s() - node.heard_s >= self.dead_after_s
+        return node.is_displaced or self.now_s() - node.heard_s >= self.dead_after_s
 
     def is_stale(self, node: LiveDataNode) -> bool:
         return self.now_s() - node.heard_s >= self.stale_after_s
@@ -197,7 +200,7 @@ class DataNodes:
         node = self._nodes.get(record.uuid)
         if node is None:
             node = self._nodes[record.uuid] = LiveDataNode(record, self.now_s())
-        elif node.record == record and record.ip_address in self._by_host:
+        elif node.record == record:
             return node
         self._by_host.get(node.record.ip_address, set()).discard(record.uuid)
         self._by_host.setdefault(record.ip_address, set()).add(record.uuid)
@@ -221,13 +224,13 @@ class DataNodes:
         node.registered_s, node.registered_txid = self.now_s(), txid
         node.lease = None
         node.heard_s = self.now_s()
-        node.is_given_up = False
+        node.is_given_up = node.is_displaced = False
         for memory in (node.reported, node.transfers, node.told, node.given_up):
             memory.clear()
         self._refresh(node)
         for other in list(self._nodes.values()):
             if other is not node and other.record.transfer_address == record.transfer_address:
-                other.heard_s = -math.inf
+                other.is_displaced = True
                 other.registered_at = None
                 self._refresh(other)
 
@@ -246,6 +249,14 @@ class DataNodes:
         node.failed_volumes = failed_volumes
         self._promises.expire()
         self._refresh(node)
+
+    def must_refresh_records(self) -> bool:
+        """Whether it is time to read what other NameNodes have put down; says so once."""
+        now_s = self.now_s()
+        is_due = now_s - self._records_read_s >= RECORDS_READ_AGAIN_S
+        if is_due:
+            self._records_read_s = now_s
+        return is_due
 
     def note_report(self, node: LiveDataNode, storages: Collection[StorageNumber]) -> None:
         """A DataNode has said all that it has on these storages."""

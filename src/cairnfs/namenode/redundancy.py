@@ -1,8 +1,10 @@
 """The redundancy duty: every block has as many good replicas as its file asks for.
 
-CHECKS names the blocks to look at.  Each step takes a page of them, asks `plan_block`
-what to do, and does it: copies are queued as commands for DataNodes, replicas to be
-deleted become rows in INVALIDATIONS.  A block leaves CHECKS when there is nothing to do.
+CHECKS names the blocks to look at.  Each step takes a page of the new ones, asks
+`plan_block` what to do, and does it: copies are queued as commands for DataNodes, replicas
+to be deleted become rows in INVALIDATIONS.  A block leaves CHECKS when it is well.  One that
+is not, and cannot be helped now or has a copy under way, waits in the queue of its priority;
+of those, each step takes some of the most urgent, and some of each queue in turn.
 
 Copies under way are known to the NameNode that has the duty, and to nobody else: when
 another one takes over it may order a copy twice, and then has one replica too many, which
@@ -12,48 +14,46 @@ is found and deleted.
 from __future__ import annotations
 
 import logging
-import math
-import time
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Sequence
 
 import msgspec
 
 from cairnfs.blocks.placement import Target
 from cairnfs.blocks.records import (
-    AdminState,
-    Block,
     BlockId,
     BlockState,
     Check,
-    DataNode,
-    Invalidation,
+    CheckQueue,
+    Replica,
     ReplicaStatus,
     StorageNumber,
-    check_key,
 )
-from cairnfs.blocks.registration import list_datanodes, set_admin_state, set_dead
+from cairnfs.blocks.registration import list_datanodes
 from cairnfs.blocks.replication import (
     BlockPlan,
     BlockView,
     Copy,
     Integrity,
+    ReplicaState,
     ReplicaView,
+    choose_priority,
     plan_block,
 )
-from cairnfs.blocks.reports import put_checks
 from cairnfs.clock import Clock
-from cairnfs.errors import IOException
-from cairnfs.namenode.datanodes import DataNodes, LiveDataNode, Transfer
+from cairnfs.namenode.datanodes import DataNodes, Transfer
+from cairnfs.namenode.departures import Departures
 from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namesystem.redundancy import (
     BlockFacts,
+    Settled,
     drop_replicas,
-    finish_check,
-    inspect_block,
+    forget_block,
+    forget_replicas,
+    inspect_blocks,
+    settle_checks,
 )
 from cairnfs.store.base import Reading, Scan, Store
-from cairnfs.store.schema import NUMBER, Table
+from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.records import decode
 from cairnfs.transaction.runner import Runner, run
@@ -62,11 +62,14 @@ log = logging.getLogger(__name__)
 
 REDUNDANCY = "redundancy"
 
-CHECKS_PAGE = 200  # blocks looked at in one step
-INVALIDATIONS_PAGE = 1000  # replicas of one storage to be deleted
+CHECKS_PAGE = 200  # new blocks looked at in one step
+WAITING_PAGE = 100  # blocks of one queue looked at in one step
 GRACE_MS = 3_000  # the other DataNodes of a pipeline are given so long to report
 COPY_LIMIT_S = 300.0  # dfs.namenode.reconstruction.pending.timeout-sec
-TELL_AGAIN_S = 30.0  # a deletion that was not reported: the DataNode may have been restarted
+
+WAITING: tuple[CheckQueue, ...] = tuple(
+    queue for queue in CheckQueue if queue is not CheckQueue.NEW
+)
 
 
 class PendingCopy(msgspec.Struct, frozen=True, gc=False):
@@ -89,23 +92,32 @@ class Redundancy:
         clock: Clock,
         *,
         excluded_hosts_file: str = "",
-        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._runner = runner
         self._store = store
         self._datanodes = datanodes
         self._safe_mode = safe_mode
         self._clock = clock
-        self._now_s = now_s
-        self._excluded_hosts_file = excluded_hosts_file
-        self._excluded: frozenset[str] = frozenset()
-        self._after = b""  # where the next page of CHECKS begins
+        self._departures = Departures(runner, store, datanodes, excluded_hosts_file)
         self._pending: dict[BlockId, PendingCopy] = {}
-        self._told: dict[tuple[int, BlockId], float] = {}  # invalidations, and when told last
-        self.waiting = 0  # blocks in CHECKS that could not be helped, in the last round
-        self.missing = 0  # of those, without any good replica
-        self._waiting_now = 0
-        self._missing_now = 0
+        self._after = dict.fromkeys(CheckQueue, b"")  # where the next page of a queue begins
+        self._seen = dict.fromkeys(CheckQueue, 0)  # in this round
+        self._turn = 0  # which of the queues is looked at beside the most urgent one
+        self._hurried = -1  # the state of the cluster that all have been looked at in
+        self._hurrying = -1
+        self.lengths: dict[CheckQueue, int] = dict.fromkeys(
+            WAITING, 0
+        )  # of the queues, in the last round
+
+    @property
+    def waiting(self) -> int:
+        """Blocks that are not as they should be."""
+        return sum(self.lengths.values())
+
+    @property
+    def missing(self) -> int:
+        """Of those, the ones without any good replica."""
+        return self.lengths[CheckQueue.CORRUPT]
 
     async def load(self) -> None:
         """Learn which DataNodes there are, and which are to leave."""
@@ -118,189 +130,128 @@ class Redundancy:
 
     def read_excluded_hosts(self) -> None:
         """Read the list of DataNodes that are to leave; it is acted on in the next steps."""
-        if not self._excluded_hosts_file:
-            return
-        try:
-            lines = Path(self._excluded_hosts_file).read_text().splitlines()
-        except OSError as error:
-            raise IOException(
-                f"The list of excluded hosts, {self._excluded_hosts_file}, cannot be read:"
-                f" {error.strerror}; it is as it was"
-            ) from None
-        entries = (line.partition("#")[0].strip() for line in lines)
-        self._excluded = frozenset(entry for entry in entries if entry)
+        self._departures.read_excluded_hosts()
 
     async def step(self) -> int:
-        """One round over a page of blocks; more than 0 if there is more to do at once."""
+        """Look at some blocks; more than 0 if there is more to do at once."""
         self._datanodes.refresh_all()
         if self._safe_mode.is_on:
             return 0
-        await self._give_up_the_dead()
-        await self._take_back_the_returned()
-        await self._tell_invalidations()
-        await self._decommission()
-        return await self._check_page()
+        await self._departures.step()
+        new = await self._take_page(CheckQueue.NEW, CHECKS_PAGE)
+        return new + await self._take_waiting()
 
-    # DataNodes.
+    # Queues.
 
-    async def _give_up_the_dead(self) -> None:
-        for node in self._datanodes.find_dead():
-            log.warning(
-                "DataNode %s was not heard of for %.0f s: its replicas are made anew elsewhere",
-                node.record.transfer_address,
-                self._datanodes.dead_after_s,
-            )
-            await self.check_all_of(node)
-            record: DataNode = await run(self._runner, Call(set_dead, (node.record.uuid, True)))
-            self._datanodes.put(record)
-            node.is_registered = False
-            node.transfers.clear()
+    async def _take_waiting(self) -> int:
+        """Look at some of those that wait.
 
-    async def _take_back_the_returned(self) -> None:
-        for node in self._datanodes.find_returned():
-            log.info("DataNode %s is back", node.record.transfer_address)
-            # What it has was made anew meanwhile: there may be too much of it.
-            await self.check_all_of(node)
-            record: DataNode = await run(self._runner, Call(set_dead, (node.record.uuid, False)))
-            self._datanodes.put(record)
+        When DataNodes have come, gone or reported, all of them, without a rest: what could
+        not be helped before perhaps can be now.  Else at a pace that is hardly noticed.
+        """
+        if self._hurrying < 0 and self._hurried != self._datanodes.changes:
+            self._hurrying, self._turn = self._datanodes.changes, 0
+            self._after.update(dict.fromkeys(WAITING, b""))
+        page = max(WAITING_PAGE, 2 * len(self._datanodes.cluster.nodes))
+        if self._hurrying >= 0:
+            if not await self._take_page(WAITING[self._turn], page):
+                self._turn += 1
+            if self._turn == len(WAITING):
+                self._turn, self._hurried, self._hurrying = 0, self._hurrying, -1
+            return 1
+        await self._take_page(CheckQueue.HIGHEST, page)
+        for _ in WAITING:
+            queue = WAITING[self._turn]
+            self._turn = (self._turn + 1) % len(WAITING)
+            if queue is not CheckQueue.HIGHEST and self.lengths[queue]:
+                await self._take_page(queue, page)
+                break
+        return 0
 
-    async def _decommission(self) -> None:
-        """Let DataNodes leave that are excluded, and stay that are not any more."""
-        for node in self._datanodes:
-            state = node.record.admin_state
-            if self._is_excluded(node.record):
-                if state is AdminState.NORMAL:
-                    await self._set_admin_state(node, AdminState.DECOMMISSION_INPROGRESS)
-                    await self.check_all_of(node)
-                elif state is AdminState.DECOMMISSION_INPROGRESS and await self._is_drained(node):
-                    await self._set_admin_state(node, AdminState.DECOMMISSIONED)
-            elif state in (AdminState.DECOMMISSION_INPROGRESS, AdminState.DECOMMISSIONED):
-                await self._set_admin_state(node, AdminState.NORMAL)
-                await self.check_all_of(node)
-
-    def _is_excluded(self, record: DataNode) -> bool:
-        if not self._excluded:
-            return False
-        names = (record.host_name, record.ip_address)
-        ports = (f"{name}:{record.transfer_port}" for name in names)
-        return not self._excluded.isdisjoint((*names, *ports))
-
-    async def _set_admin_state(self, node: LiveDataNode, state: AdminState) -> None:
-        record: DataNode = await run(self._runner, Call(set_admin_state, (node.record.uuid, state)))
-        self._datanodes.put(record)
-        log.info("DataNode %s is %s", record.transfer_address, state.name)
-
-    async def _is_drained(self, node: LiveDataNode) -> bool:
-        """Whether no block of a DataNode that leaves is still to be looked at."""
-        for storage in node.record.storages:
-            after = b""
-            while True:
-                scan = Scan(Table.REPLICAS, storage.number, after, CHECKS_PAGE)
-                rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
-                keys = [check_key(NUMBER.unpack(row.key[2])[0]) for row in rows]
-                if (await self._store.read(Reading(keys=keys))).rows:
-                    return False
-                if len(rows) < CHECKS_PAGE:
-                    break
-                after = rows[-1].key[2]
-        return True
-
-    async def check_all_of(self, node: LiveDataNode) -> None:
-        """Have all blocks of a DataNode looked at."""
-        for storage in node.record.storages:
-            after = b""
-            while True:
-                after = await run(self._runner, Call(put_checks, (storage.number, after)))
-                if not after:
-                    break
-
-    async def _tell_invalidations(self) -> None:
-        """Queue the deletions of each storage whose DataNode can be told."""
-        now_s = self._now_s()
-        told, self._told = self._told, {}
-        scans: dict[Scan, LiveDataNode] = {}
-        for node in self._datanodes:
-            if node.is_registered and self._datanodes.is_alive(node):
-                for storage in node.record.storages:
-                    scan = Scan(Table.INVALIDATIONS, storage.number, b"", INVALIDATIONS_PAGE)
-                    scans[scan] = node
-        if not scans:
-            return
-        found = await self._store.read(Reading(scans=list(scans)))
-        for scan, rows in found.scans.items():
-            node = scans[scan]
-            for row in rows:
-                block_id = BlockId(NUMBER.unpack(row.key[2])[0])
-                told_s = self._told[scan.a, block_id] = told.get((scan.a, block_id), -math.inf)
-                if now_s - told_s >= TELL_AGAIN_S:
-                    self._told[scan.a, block_id] = now_s
-                    invalidation: Invalidation = decode(Table.INVALIDATIONS, row.data)
-                    node.invalidations[block_id] = Block(
-                        block_id, invalidation.generation_stamp, 0, BlockState.COMPLETE
-                    )
+    async def _take_page(self, queue: CheckQueue, count_max: int) -> int:
+        """Look at a page of a queue; more than 0 if there is another one."""
+        scan = Scan(Table.CHECKS, queue, self._after[queue], count_max)
+        rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
+        checks: list[Check] = [decode(Table.CHECKS, row.data) for row in rows]
+        now_ms = self._clock.now_ms()
+        due = [
+            check.block_id
+            for check in checks
+            if queue is not CheckQueue.NEW or now_ms - check.since_ms >= GRACE_MS
+        ]
+        await self._look_at(due)
+        self._seen[queue] += len(rows)
+        if len(rows) == count_max:
+            self._after[queue] = rows[-1].key[2]
+            return len(rows)
+        self._after[queue] = b""
+        if queue is not CheckQueue.NEW:
+            self.lengths[queue] = self._seen[queue]
+        self._seen[queue] = 0
+        return 0
 
     # Blocks.
 
-    async def _check_page(self) -> int:
-        scan = Scan(Table.CHECKS, 0, self._after, CHECKS_PAGE)
-        found = await self._store.read(Reading(scans=[scan]))
-        rows = found.scans[scan]
-        if not rows and not self._after:
-            self.waiting = self.missing = 0
-            return 0
-        done = 0
-        now_ms = self._clock.now_ms()
-        for row in rows:
-            check: Check = decode(Table.CHECKS, row.data)
-            if now_ms - check.since_ms >= GRACE_MS:
-                done += await self._check(BlockId(NUMBER.unpack(row.key[2])[0]))
-        if len(rows) == CHECKS_PAGE:
-            self._after = rows[-1].key[2]
-            return CHECKS_PAGE
-        self._after = b""
-        self.waiting, self._waiting_now = self._waiting_now, 0
-        self.missing, self._missing_now = self._missing_now, 0
-        return 0
+    async def _look_at(self, block_ids: Sequence[BlockId]) -> None:
+        if not block_ids:
+            return
+        found = await run(self._runner, Call(inspect_blocks, (list(block_ids),)))
+        settled: list[Settled] = []
+        for block_id, facts in zip(block_ids, found, strict=True):
+            if facts is None:
+                self._pending.pop(block_id, None)
+                await run(self._runner, Call(forget_block, (block_id,)))
+            elif facts.block.state is BlockState.COMPLETE:
+                settled += await self._help(facts)
+        if not settled:
+            return
+        done = await run(self._runner, Call(settle_checks, (settled,)))
+        for (_, news, queue), is_done in zip(settled, done, strict=True):
+            if is_done and queue is not None and news is not None:
+                self.lengths[queue] += 1
 
-    async def _check(self, block_id: BlockId) -> bool:
-        """Look at one block, and do what can be done; whether it is well."""
-        facts: BlockFacts | None = await run(self._runner, Call(inspect_block, (block_id,)))
-        if facts is None:
-            await run(self._runner, Call(finish_check, (block_id,)))
-            self._pending.pop(block_id, None)
-            return True
+    async def _help(self, facts: BlockFacts) -> list[Settled]:
+        """Do what can be done for one block; says if it is done with, or has to wait."""
         view = self._view(facts)
-        if facts.block.state is not BlockState.COMPLETE:
-            return False
         plan = plan_block(view, self._datanodes.cluster, self._datanodes.random)
         if plan.copy is not None:
             self._order(facts, plan.copy)
-        await self._drop(facts, view, plan)
-        is_well = plan.priority is None and not view.pending and plan.is_empty
-        if is_well and not _is_postponed(view):
-            await run(self._runner, Call(finish_check, (block_id,)))
-            return True
-        self._waiting_now += 1
-        if not any(replica.integrity is Integrity.GOOD for replica in view.replicas):
-            self._missing_now += 1
-        return False
+        if (plan.deletions or plan.invalidations) and await self._drop(facts, view, plan):
+            return []  # it is new again
+        queue = self._queue_of(view, plan)
+        if queue is None:
+            lost = self._given_up(facts)
+            if lost:
+                await run(self._runner, Call(forget_replicas, (facts.block.id, lost)))
+        return [(facts.block.id, facts.news, queue)]
+
+    def _queue_of(self, view: BlockView, plan: BlockPlan) -> CheckQueue | None:
+        """Where a block waits, if it is not well."""
+        priority = plan.priority
+        if priority is None and view.pending:
+            without = msgspec.structs.replace(view, pending=())
+            priority = choose_priority(without, self._datanodes.cluster)
+        if priority is not None:
+            return CheckQueue(priority + 1)
+        one_each = view.one_per_node().replicas
+        live = sum(replica.state is ReplicaState.LIVE for replica in one_each)
+        is_corrupt = any(replica.state is ReplicaState.CORRUPT for replica in one_each)
+        return CheckQueue.POSTPONED if is_corrupt or live > view.replication else None
 
     def _view(self, facts: BlockFacts) -> BlockView:
         """The block as plans know it."""
+        orders = {
+            located.uuid: order
+            for storage, order in facts.deleting
+            for located in self._datanodes.locate_in_order([storage])
+        }
         replicas = []
-        have: set[str] = set()
-        good: set[str] = set()
         for storage, replica in facts.replicas:
             for target in self._datanodes.targets([storage]):
-                have.add(target.node.uuid)
-                integrity = Integrity.GOOD
-                if replica.status is ReplicaStatus.CORRUPT:
-                    integrity = Integrity.CORRUPT
-                elif replica.generation_stamp != facts.block.generation_stamp:
-                    integrity = Integrity.OUTDATED
-                if integrity is Integrity.GOOD and target.node.is_alive:
-                    good.add(target.node.uuid)
-                is_excess = replica.status is ReplicaStatus.EXCESS
+                order = orders.get(target.node.uuid)
+                # Who is told to delete a block deletes it from whichever volume has it.
+                is_excess = order is not None and order.generation_stamp >= replica.generation_stamp
+                integrity = _integrity(facts, replica)
                 replicas.append(ReplicaView(target.node, target.storage, integrity, is_excess))
         return BlockView(
             length_bytes=facts.block.length_bytes,
@@ -308,21 +259,36 @@ class Redundancy:
             policy=self._datanodes.policy_of(facts.file),
             replicas=tuple(replicas),
             state=facts.block.state,
-            pending=self._pending_targets(facts.block.id, have, good),
-            deleting=frozenset(
-                located.uuid for located in self._datanodes.locate_in_order(facts.deleting)
-            ),
+            pending=self._pending_targets(facts.block.id, replicas),
+            deleting=frozenset(orders),
+            delete_hint="" if facts.news is None else facts.news.delete_hint,
         )
 
+    def _given_up(self, facts: BlockFacts) -> list[StorageNumber]:
+        """The storages that had the block, and are not expected to have it any more."""
+        lost = []
+        for storage, _ in facts.replicas:
+            found = self._datanodes.storage(storage)
+            if found is not None:
+                node, _ = found
+                is_silent = node.is_given_up and not self._datanodes.is_alive(node)
+                if is_silent or storage in node.given_up:
+                    lost.append(storage)
+        return lost
+
+    # Copies and deletions.
+
     def _pending_targets(
-        self, block_id: BlockId, have: set[str], good: set[str]
+        self, block_id: BlockId, replicas: Sequence[ReplicaView]
     ) -> tuple[Target, ...]:
         """The copies to come."""
         pending = self._pending.get(block_id)
         if pending is None:
             return ()
+        good = {each.uuid for each in replicas if each.integrity is Integrity.GOOD}
+        have = {each.uuid for each in replicas if each.state is not ReplicaState.LOST}
         left: tuple[Target, ...] = ()
-        is_late = self._now_s() - pending.ordered_s > COPY_LIMIT_S
+        is_late = self._datanodes.now_s() - pending.ordered_s > COPY_LIMIT_S
         if not is_late and pending.source in good and self._is_at_it(pending, pending.source):
             # By node: a DataNode may have put it on another of its volumes.
             left = tuple(
@@ -345,12 +311,13 @@ class Redundancy:
 
     def _order(self, facts: BlockFacts, copy: Copy) -> None:
         node = self._datanodes.get(copy.source.uuid)
-        numbers = tuple(self._numbers(copy.targets))
+        numbers = tuple(self._datanodes.numbers(copy.targets))
         if node is None or not numbers:
             return
         targets = tuple(self._datanodes.locate_in_order(numbers))
-        node.transfers.append(Transfer(facts.block, targets))
-        self._pending[facts.block.id] = PendingCopy(copy.source.uuid, numbers, self._now_s())
+        self._datanodes.order(node, Transfer(facts.block, targets))
+        now_s = self._datanodes.now_s()
+        self._pending[facts.block.id] = PendingCopy(copy.source.uuid, numbers, now_s)
         log.info(
             "%s is copied from %s to %s",
             facts.block,
@@ -358,39 +325,31 @@ class Redundancy:
             ", ".join(target.datanode.transfer_address for target in targets),
         )
 
-    async def _drop(self, facts: BlockFacts, view: BlockView, plan: BlockPlan) -> None:
-        dropped = {
-            number
-            for replica in (*plan.deletions, *plan.invalidations)
-            if (number := self._number(replica.uuid, replica.storage.storage_id)) is not None
-        }
-        if not dropped:
-            return
-        kept = [
-            number
-            for replica in view.replicas
-            if replica.integrity is Integrity.GOOD
-            and replica.node.is_alive
-            and (number := self._number(replica.uuid, replica.storage.storage_id)) is not None
-            and number not in dropped
-        ]
-        if not kept:
-            return
-        await run(
-            self._runner, Call(drop_replicas, (facts.block.id, sorted(dropped), sorted(kept)))
-        )
-
-    def _numbers(self, targets: Iterable[Target]) -> list[StorageNumber]:
-        found = (self._number(each.node.uuid, each.storage.storage_id) for each in targets)
-        return [number for number in found if number is not None]
-
-    def _number(self, uuid: str, storage_id: str) -> StorageNumber | None:
-        return self._datanodes.number_of(uuid, storage_id)
+    async def _drop(self, facts: BlockFacts, view: BlockView, plan: BlockPlan) -> bool:
+        """Have replicas deleted; False if one that is to be kept is not there any more."""
+        leaving = {replica.uuid for replica in (*plan.deletions, *plan.invalidations)}
+        dropped, kept = [], []
+        for storage, replica in facts.replicas:
+            for located in self._datanodes.locate_in_order([storage]):
+                if located.uuid in leaving:
+                    dropped.append(storage)
+                elif (
+                    replica.is_good_for(facts.block)
+                    and located.uuid not in view.deleting
+                    and self._datanodes.is_readable(storage)
+                ):
+                    kept.append(storage)
+        if not dropped or not kept:
+            return False
+        call = Call(drop_replicas, (facts.block, dropped, kept))
+        is_done: bool = await run(self._runner, call)
+        return is_done
 
 
-def _is_postponed(view: BlockView) -> bool:
-    """Whether there may be too many replicas, which will be known when all have been reported."""
-    alive = [replica for replica in view.replicas if replica.node.is_alive]
-    return len(alive) > view.replication and any(
-        replica.storage.contents_are_stale for replica in alive
-    )
+def _integrity(facts: BlockFacts, replica: Replica) -> Integrity:
+    if replica.is_good_for(facts.block):
+        return Integrity.GOOD
+    is_older = replica.generation_stamp < facts.block.generation_stamp
+    if is_older and replica.status is not ReplicaStatus.CORRUPT:
+        return Integrity.OUTDATED
+    return Integrity.CORRUPT

@@ -15,16 +15,17 @@ import logging
 import math
 from collections.abc import Iterable
 
-from cairnfs.blocks.records import DataNode, Replica, ReplicaStatus, StorageNumber
-from cairnfs.errors import SafeModeException
+from cairnfs.blocks.records import Replica, ReplicaStatus, StorageNumber
+from cairnfs.errors import HdfsError, SafeModeException
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.store.base import Reading, Scan, Store
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import FIRST_BLOCK_ID, Table
 from cairnfs.transaction.records import decode
 
 log = logging.getLogger(__name__)
 
-REPLICAS_PAGE = 5_000
+REPLICAS_PAGE = 2_000  # rows counted while nobody else is served
+COUNT_AGAIN_S = 1.0  # if the store does not answer
 
 # What an operation does, in FSNamesystem's words; the path follows.
 _WORDS = {
@@ -53,6 +54,25 @@ _WORDS = {
 }
 
 
+class BlockSet:
+    """Which blocks were seen, a bit for each: their ids follow one another."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+        self._count = 0
+
+    def add(self, block_id: int) -> None:
+        index, bit = divmod(block_id - FIRST_BLOCK_ID, 8)
+        if index >= len(self._bits):
+            self._bits.extend(bytes(index + 1 - len(self._bits)))
+        if not self._bits[index] & 1 << bit:
+            self._bits[index] |= 1 << bit
+            self._count += 1
+
+    def __len__(self) -> int:
+        return self._count
+
+
 class SafeMode:
     """Whether this NameNode may change anything, and if not, why."""
 
@@ -63,9 +83,8 @@ class SafeMode:
         self._total = 0
         self._is_starting = False
         self._is_manual = False
-        self._safe_blocks: set[int] = set()
-        self._counted: set[StorageNumber] = set()
-        self._to_count: list[StorageNumber] = []
+        self._safe_blocks = BlockSet()
+        self._to_count: set[StorageNumber] = set()
         self._counting: asyncio.Task[None] | None = None
 
     @property
@@ -76,20 +95,18 @@ class SafeMode:
         """The NameNode starts: find out how many blocks there are."""
         blocks = await self._store.count_rows(Table.BLOCKS)
         # The last block of an open file may have no replica yet.
-        self._total = max(0, blocks - await self._store.count_rows(Table.LEASES))
+        self._total = blocks - await self._store.count_shared(Table.LEASES, Table.BLOCKS)
         self._needed = math.floor(self._total * self._threshold)
         self._is_starting = self._needed > 0
         if self._is_starting:
             log.info("safe mode is on until %d of %d blocks are there", self._needed, self._total)
 
-    def note_storages(self, datanode: DataNode) -> None:
+    def note_storages(self, storages: Iterable[StorageNumber]) -> None:
         """These storages have reported: what rows say of them holds."""
         if not self._is_starting:
             return
-        new = {storage.number for storage in datanode.storages} - self._counted
-        self._counted |= new
-        self._to_count += sorted(new)
-        if self._to_count and self._counting is None:
+        self._to_count.update(storages)
+        if self._counting is None:
             self._counting = asyncio.get_running_loop().create_task(self._count())
 
     async def stop(self) -> None:
@@ -137,7 +154,13 @@ class SafeMode:
     async def _count(self) -> None:
         try:
             while self._to_count and self._is_starting:
-                await self._count_storage(self._to_count.pop())
+                storage = min(self._to_count)
+                try:
+                    await self._count_storage(storage)
+                    self._to_count.discard(storage)
+                except HdfsError as error:
+                    log.warning("blocks could not be counted: %s; it is tried again", error)
+                    await asyncio.sleep(COUNT_AGAIN_S)
         except Exception:
             log.exception("blocks could not be counted; `dfsadmin -safemode leave` ends it")
         finally:
@@ -162,5 +185,5 @@ class SafeMode:
 
     def _end_start(self) -> None:
         self._is_starting = False
-        self._safe_blocks = set()
-        self._to_count = []
+        self._safe_blocks = BlockSet()
+        self._to_count.clear()

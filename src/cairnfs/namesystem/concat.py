@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from cairnfs.blocks.checks import put_check
 from cairnfs.blocks.records import block_key
 from cairnfs.errors import (
     HadoopIllegalArgumentException,
@@ -101,4 +102,6 @@ def _move_blocks(tx: Transaction, source: Inode, file: Inode, block_count: int) 
     for index, block in enumerate(blocks_of(tx, source)):
         tx.delete(block_key(source.id, index))
         tx.put_new(block_key(file.id, block_count + index), block)
+        if source.replication != file.replication:
+            put_check(tx, block.id, at_once=True)
     return block_count + source.block_count

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cairnfs.blocks.reports import discard_replicas, need_replicas
+from cairnfs.blocks.checks import need_checks
+from cairnfs.blocks.reports import need_replicas
 from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
@@ -29,6 +30,7 @@ from cairnfs.namesystem.permissions import (
     check_sticky,
 )
 from cairnfs.namesystem.quotas import remove_entry, subtree
+from cairnfs.namesystem.redundancy import discard_block
 from cairnfs.store.base import Count, Key
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
@@ -121,9 +123,11 @@ def reclaim(tx: Transaction, id: InodeId) -> bool:
     if found.kind is Kind.FILE:
         rows = tx.scan(Table.BLOCKS, id, b"", RECLAIM_BATCH)
         need_replicas(tx, [block.id for _, block in rows])
+        need_checks(tx, [block.id for _, block in rows])
         for key, block in rows:
             tx.delete(key)
-            discard_replicas(tx, block.id)
+            if key not in tx.kept:  # else a snapshot needs its data
+                discard_block(tx, block)
     else:
         rows = tx.scan(Table.INODES, id, b"", RECLAIM_BATCH)
         tx.need(leases.lease_key(inode.id) for _, inode in rows if inode.under_construction)

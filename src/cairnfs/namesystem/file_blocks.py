@@ -15,22 +15,16 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from cairnfs.blocks.checks import put_check
 from cairnfs.blocks.records import (
     Block,
     BlockId,
     BlockState,
     GenerationStamp,
-    ReplicaStatus,
     StorageNumber,
     block_key,
 )
-from cairnfs.blocks.reports import (
-    discard_replicas,
-    good_replicas,
-    need_replicas,
-    put_check,
-    replicas_of,
-)
+from cairnfs.blocks.reports import good_replicas, need_replicas, replicas_of
 from cairnfs.errors import (
     IllegalArgumentException,
     IOException,
@@ -47,6 +41,7 @@ from cairnfs.namesystem.permissions import (
     check_access,
 )
 from cairnfs.namesystem.quotas import charge_space, refund, space
+from cairnfs.namesystem.redundancy import discard_block
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
@@ -221,7 +216,7 @@ def abandon_block(
     if last is None or not is_same_block(block, last) or not file.has_open_block:
         return
     tx.delete(block_key(file.id, file.block_count - 1))
-    discard_replicas(tx, last.id)
+    discard_block(tx, last)
     refund(tx, lookup.ancestors, space(0, file.block_size_bytes * file.replication))
     tx.put(
         key_of(file),
@@ -281,13 +276,9 @@ def finish_last_block(
 
 
 def count_reported(tx: Transaction, block: Block, length_bytes: int) -> int:
-    """How many of a block's targets have reported it, of this length."""
-    return sum(
-        replica.length_bytes == length_bytes
-        and replica.generation_stamp == block.generation_stamp
-        and replica.status is ReplicaStatus.GOOD
-        for _, replica in replicas_of(tx, block.id)
-    )
+    """How many DataNodes have reported the block, of this length."""
+    as_finished = _committed(block, length_bytes)
+    return sum(replica.is_good_for(as_finished) for _, replica in replicas_of(tx, block.id))
 
 
 def check_blocks_complete(tx: Transaction, file: Inode) -> bool:
@@ -351,18 +342,25 @@ def _retried_block(
 
 
 def _finished(tx: Transaction, block: Block, replication: int) -> Block:
-    """A block whose length is known now; if it lacks replicas, that is put down.
+    """A block whose length is known now; if it has not just its replicas, that is put down.
 
     Its pipeline may have been shorter than it should be, from the start or in the end.
     """
     if not block.targets:
         return msgspec.structs.replace(block, state=BlockState.COMPLETE)
-    reported = count_reported(tx, block, block.length_bytes)
-    if reported < max(len(block.targets), replication):
+    committed = _committed(block, block.length_bytes)
+    replicas = replicas_of(tx, block.id)
+    good = sum(replica.is_good_for(committed) for _, replica in replicas)
+    if not good == len(replicas) == replication:
         put_check(tx, block.id)
-    if not reported:
-        return msgspec.structs.replace(block, state=BlockState.COMMITTED)
-    return msgspec.structs.replace(block, state=BlockState.COMPLETE, targets=())
+    if not good:
+        return committed
+    return msgspec.structs.replace(committed, state=BlockState.COMPLETE, targets=())
+
+
+def _committed(block: Block, length_bytes: int) -> Block:
+    """The same block, its writer having said how long it is."""
+    return msgspec.structs.replace(block, length_bytes=length_bytes, state=BlockState.COMMITTED)
 
 
 def _check_progress(tx: Transaction, lookup: Lookup, file: Inode) -> None:

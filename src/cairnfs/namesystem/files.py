@@ -10,8 +10,8 @@ import enum
 
 import msgspec
 
+from cairnfs.blocks.checks import put_check
 from cairnfs.blocks.records import Block, BlockState
-from cairnfs.blocks.reports import put_check
 from cairnfs.errors import (
     AlreadyBeingCreatedException,
     FileAlreadyExistsException,

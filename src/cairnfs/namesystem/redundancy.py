@@ -6,56 +6,72 @@ from collections.abc import Sequence
 
 import msgspec
 
+from cairnfs.blocks.checks import forget_checks, need_checks, put_check, settle_check
+from cairnfs.blocks.invalidations import discard_replicas, invalidate
 from cairnfs.blocks.records import (
     Block,
     BlockId,
+    BlockState,
+    Check,
+    CheckQueue,
+    Invalidation,
     Replica,
-    ReplicaStatus,
     StorageNumber,
     check_key,
     replica_key,
 )
-from cairnfs.blocks.reports import invalidate, replicas_of
+from cairnfs.blocks.reports import replicas_of
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
+Settled = tuple[BlockId, Check | None, CheckQueue | None]
+"""A block, what was new of it when it was looked at, and where it is to wait, if at all."""
+
 
 class BlockFacts(msgspec.Struct, frozen=True, gc=False):
-    """A block, how many replicas its file wants, and those that were reported."""
+    """A block, its file, and what DataNodes have of it or have to delete."""
 
     block: Block
     file: Inode
     replicas: list[tuple[StorageNumber, Replica]]
-    deleting: list[StorageNumber]  # that still have to delete one they had
+    deleting: list[tuple[StorageNumber, Invalidation]]
+    news: Check | None  # in the queue NEW
 
 
 @operation(mutates=False)
-def inspect_block(tx: Transaction, block_id: BlockId) -> BlockFacts | None:
-    """None: the block is gone."""
-    found = tx.list_by_id(Table.BLOCKS, block_id)
-    if not found:
-        return None
-    key, block = found[0]
-    file: Inode | None = tx.get_by_id(Table.INODES, key[1])
-    if file is None:
-        return None  # deleted, and to be reclaimed
-    deleting = [StorageNumber(key[1]) for key, _ in tx.list_by_id(Table.INVALIDATIONS, block_id)]
-    return BlockFacts(block, file, replicas_of(tx, block_id), deleting)
+def inspect_blocks(tx: Transaction, block_ids: Sequence[BlockId]) -> list[BlockFacts | None]:
+    """What is known of some blocks; None: one is gone."""
+    tables = (Table.BLOCKS, Table.REPLICAS, Table.INVALIDATIONS)
+    tx.need(
+        [check_key(id) for id in block_ids],
+        ids=[(int(table), id) for id in block_ids for table in tables],
+    )
+    files = [key[1] for id in block_ids for key, _ in tx.list_by_id(Table.BLOCKS, id)]
+    tx.need(ids=[(int(Table.INODES), file) for file in dict.fromkeys(files)])
+    return [_inspect(tx, block_id) for block_id in block_ids]
 
 
 @operation()
-def finish_check(tx: Transaction, block_id: BlockId) -> None:
-    """The block is well, or gone."""
-    if tx.get(check_key(block_id)) is not None:
-        tx.delete(check_key(block_id))
+def settle_checks(tx: Transaction, settled: Sequence[Settled]) -> list[bool]:
+    """Blocks that are well, or cannot be helped now; whether that is still so, of each."""
+    need_checks(tx, [block_id for block_id, _, _ in settled])
+    return [settle_check(tx, *each) for each in settled]
+
+
+@operation()
+def forget_block(tx: Transaction, block_id: BlockId) -> None:
+    """A block that is gone leaves nothing behind, not even what was reported meanwhile."""
+    if not tx.list_by_id(Table.BLOCKS, block_id):
+        discard_replicas(tx, block_id)
+        forget_checks(tx, block_id)
 
 
 @operation()
 def drop_replicas(
     tx: Transaction,
-    block_id: BlockId,
+    block: Block,
     storages: Sequence[StorageNumber],
     expected: Sequence[StorageNumber],
 ) -> bool:
@@ -64,14 +80,53 @@ def drop_replicas(
     False, and nothing changes, if one of those is not good any more: what looked like one
     too many may be the last.
     """
-    replicas = dict(replicas_of(tx, block_id))
+    found = tx.list_by_id(Table.BLOCKS, block.id)
+    if not found or not expected or found[0][1] != block:
+        return False
+    replicas = dict(replicas_of(tx, block.id))
     for storage in expected:
-        replica = replicas.get(storage)
-        if replica is None or replica.status is not ReplicaStatus.GOOD:
+        if storage not in replicas or not replicas[storage].is_good_for(block):
             return False
     for storage in storages:
-        replica = replicas.get(storage)
-        if replica is not None:
-            tx.delete(replica_key(storage, block_id))
-            invalidate(tx, storage, block_id, replica.generation_stamp)
+        if storage in replicas:
+            invalidate(tx, storage, replicas[storage])
+    put_check(tx, block.id, at_once=True)
     return True
+
+
+@operation()
+def forget_replicas(tx: Transaction, block_id: BlockId, storages: Sequence[StorageNumber]) -> None:
+    """What DataNodes had that were given up; should they come back, they will report it."""
+    for storage in storages:
+        key = replica_key(storage, block_id)
+        if tx.get(key) is not None:
+            tx.delete(key)
+
+
+def discard_block(tx: Transaction, block: Block) -> None:
+    """A block is removed: have its replicas deleted.
+
+    Of one that was being written, a replica may be reported at this very moment, unseen by
+    us; so it is looked at once more.  A report of a complete one puts it into CHECKS, which
+    we do see.
+    """
+    count = discard_replicas(tx, block.id)
+    forget_checks(tx, block.id)
+    if block.state is not BlockState.COMPLETE and (block.targets or count):
+        put_check(tx, block.id, at_once=True)
+
+
+def _inspect(tx: Transaction, block_id: BlockId) -> BlockFacts | None:
+    found = tx.list_by_id(Table.BLOCKS, block_id)
+    if not found:
+        return None
+    key, block = found[0]
+    file: Inode | None = tx.get_by_id(Table.INODES, key[1])
+    if file is None:
+        return None  # deleted, and to be reclaimed
+    deleting = [
+        (StorageNumber(key[1]), order)
+        for key, order in tx.list_by_id(Table.INVALIDATIONS, block_id)
+    ]
+    news: Check | None = tx.get(check_key(block_id))
+    return BlockFacts(block, file, replicas_of(tx, block_id), deleting, news)

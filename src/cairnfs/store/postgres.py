@@ -59,6 +59,10 @@ _FIND_REPLIES = (
     "SELECT data FROM replies WHERE client_id = $1 AND last_call >= $2 AND first_call <= $2"
 )
 _RESERVE = "UPDATE counters SET next = next + $2 WHERE name = $1 RETURNING next - $2"
+_COUNT_SHARED = (
+    "SELECT count(*) FROM records AS r WHERE t = $1 AND EXISTS"
+    " (SELECT 1 FROM records AS o WHERE o.t = $2 AND o.a = r.a)"
+)
 _DROP_REPLIES = (
     "WITH expired AS (SELECT client_id, last_call, txid FROM replies WHERE expires_ms < $1"
     " ORDER BY expires_ms LIMIT $2 FOR UPDATE SKIP LOCKED),"
@@ -179,6 +183,18 @@ class PostgresStore:
     async def count_rows(self, table: int) -> int:
         ((count,),) = await self.fetch("SELECT count(*) FROM records WHERE t = $1", table)
         return int(count)
+
+    async def count_shared(self, table: int, other: int) -> int:
+        ((count,),) = await self.fetch(_COUNT_SHARED, table, other)
+        return int(count)
+
+    async def last_txid(self) -> int:
+        ((txid,),) = await self.fetch("SELECT txid FROM clock WHERE one = 1")
+        return int(txid)
+
+    async def peek(self, counter: str) -> int:
+        ((next,),) = await self.fetch("SELECT next FROM counters WHERE name = $1", counter)
+        return int(next)
 
     async def reserve(self, counter: str, count: int) -> int:
         ((first,),) = await self.fetch(_RESERVE, counter, count)

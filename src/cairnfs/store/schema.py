@@ -9,8 +9,9 @@
 | ORPHANS       | 0            | inode id      |              | detached subtrees to be reclaimed |
 | REPLICAS      | storage      | block id      | block id     | what is on which storage          |
 | DATANODES     | 0            | uuid          |              | DataNodes and their storages      |
-| CHECKS        | 0            | block id      |              | blocks whose replicas to look at  |
+| CHECKS        | queue        | block id      | block id     | blocks whose replicas to look at  |
 | INVALIDATIONS | storage      | block id      | block id     | replicas to be deleted            |
+| DELETIONS     | storage      | block id      |              | replicas that were, not long ago  |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order.
 """
@@ -35,6 +36,7 @@ class Table(enum.IntEnum):
     DATANODES = 6
     CHECKS = 7
     INVALIDATIONS = 8
+    DELETIONS = 9
 
 
 KEEPS_PAST = frozenset({int(Table.INODES), int(Table.BLOCKS)})

@@ -126,7 +126,7 @@ class SqliteStore:
         totals = found[0]
         return Totals(totals[2:], totals[0], totals[1])
 
-    def last_txid(self) -> int:
+    def clock(self) -> int:
         ((txid,),) = self._fetch("SELECT txid FROM clock")
         return int(txid)
 
@@ -185,6 +185,21 @@ class SqliteStore:
     async def count_rows(self, table: int) -> int:
         ((count,),) = self._fetch("SELECT count(*) FROM records WHERE t = ?", (table,))
         return int(count)
+
+    async def count_shared(self, table: int, other: int) -> int:
+        statement = (
+            "SELECT count(*) FROM records AS r WHERE t = ? AND EXISTS"
+            " (SELECT 1 FROM records AS o WHERE o.t = ? AND o.a = r.a)"
+        )
+        ((count,),) = self._fetch(statement, (table, other))
+        return int(count)
+
+    async def last_txid(self) -> int:
+        return self.clock()
+
+    async def peek(self, counter: str) -> int:
+        ((next,),) = self._fetch("SELECT next FROM counters WHERE name = ?", (counter,))
+        return int(next)
 
     async def reserve(self, counter: str, count: int) -> int:
         db = self._db_for_writing()
@@ -365,7 +380,7 @@ class _SqliteTransaction:
         if _CLOCK not in self._held:
             await self._locks.acquire("clock", exclusive=True)
             self._held.append(_CLOCK)
-        return self._store.last_txid()
+        return self._store.clock()
 
     async def lock(self, modes: Mapping[Key, LockMode]) -> dict[Key, Row]:
         for key in sorted(modes):

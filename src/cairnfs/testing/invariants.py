@@ -1,8 +1,8 @@
 """What is true of every namespace, whatever was done to it.
 
-`read_namespace` reads a store from the root down, `check_invariants` compares
-what it keeps twice: totals with a walk, leases with open files, block rows with
-block counts.  `check_no_leftovers` looks for rows that nobody can reach.  Each
+`read_namespace` reads a store from the root down, `check_invariants` compares what it keeps
+twice: totals with a walk, leases with open files, block rows with block counts, replicas
+with blocks and storages.  `check_no_leftovers` looks for rows that nobody can reach.  Each
 holds the store's clock while it reads, so that all of it is of one moment.
 """
 
@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cairnfs.blocks.records import Block, BlockState
+from cairnfs.blocks.records import Block, BlockState, CheckQueue, DataNode, Replica
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode, Kind
@@ -110,6 +110,7 @@ async def _check_invariants(store: Reader) -> None:
         reachable = [node.path for node in namespace.nodes.values() if node.inode.id == id]
         assert not reachable, f"inode {id} is an orphan, but also {reachable}"
     _check_totals(namespace)
+    await _check_replicas(store, namespace)
 
 
 async def _check_no_leftovers(store: Reader, ids: Iterable[int]) -> None:
@@ -214,14 +215,72 @@ def _check_node(node: Node) -> None:
     assert indices == list(range(inode.block_count)), (
         f"{path} has {inode.block_count} blocks, but their rows are {indices}"
     )
-    unfinished = [index for index, block in node.blocks if block.state is not BlockState.COMPLETE]
+    _check_blocks(node)
+
+
+def _check_blocks(node: Node) -> None:
+    inode, path = node.inode, node.path
+    states = [block.state for _, block in node.blocks]
+    open_ones = [n for n, state in enumerate(states) if state is BlockState.UNDER_CONSTRUCTION]
     expected = [inode.block_count - 1] if inode.has_open_block else []
-    assert unfinished == expected, f"{path}: blocks {unfinished} are open, not {expected}"
+    assert open_ones == expected, f"{path}: blocks {open_ones} are open, not {expected}"
     assert inode.under_construction or not inode.has_open_block, f"{path} is closed, a block is not"
-    length = sum(block.length_bytes for _, block in node.blocks)
+    finished = states[: len(states) - inode.has_open_block]
+    # The last one that its writer has finished may not have been reported yet.
+    known = finished[:-1] if inode.under_construction else finished
+    assert all(state is BlockState.COMPLETE for state in known), f"{path}: blocks are {states}"
+    length = sum(block.length_bytes for _, block in node.blocks[: len(finished)])
     assert length == inode.length_bytes, (
         f"{path} is {inode.length_bytes} bytes long, its blocks {length}"
     )
+
+
+async def _check_replicas(store: Reader, namespace: Namespace) -> None:
+    """What is on storages belongs to blocks that there are, and the other way round."""
+    numbers: dict[int, str] = {}  # of storages, and whose they are
+    async for row in _scan(store, Table.DATANODES, 0):
+        datanode: DataNode = decode(Table.DATANODES, row.data)
+        for storage in datanode.storages:
+            assert storage.number not in numbers, f"storage {storage.number} is used twice"
+            numbers[storage.number] = datanode.uuid
+    for number in numbers:
+        ordered = {row.key[2] async for row in _scan(store, Table.INVALIDATIONS, number)}
+        async for row in _scan(store, Table.REPLICAS, number):
+            replica: Replica = decode(Table.REPLICAS, row.data)
+            assert row.key[2] not in ordered, f"{replica} counts, but is to be deleted"
+            assert await _is_known(store, replica.block_id), f"{replica} of no block"
+    queues = [queue for queue in CheckQueue if queue is not CheckQueue.NEW]
+    waiting = [row.key[2] for queue in queues async for row in _scan(store, Table.CHECKS, queue)]
+    _check_unique(waiting, "waiting block")
+    for node in namespace.nodes.values():
+        for _, block in node.blocks:
+            await _check_redundancy(store, node, block, numbers)
+
+
+async def _is_known(store: Reader, block_id: int) -> bool:
+    """Whether there is a block; or it is gone, and that is still to be looked at."""
+    pairs = [(int(Table.BLOCKS), block_id), (int(Table.CHECKS), block_id)]
+    return any((await store.read(Reading(ids=pairs))).ids.values())
+
+
+async def _check_redundancy(
+    store: Reader, node: Node, block: Block, numbers: dict[int, str]
+) -> None:
+    """A block with too few good replicas is to be looked at; one without any may be nowhere."""
+    pairs = [(int(table), int(block.id)) for table in (Table.REPLICAS, Table.CHECKS)]
+    found = await store.read(Reading(ids=pairs))
+    replicas, checks = (found.ids[pair] for pair in pairs)
+    good = set()
+    for row in replicas:
+        assert row.key[1] in numbers, f"{block} is on storage {row.key[1]}, which is nobody's"
+        replica: Replica = decode(Table.REPLICAS, row.data)
+        if replica.is_good_for(block):
+            good.add(numbers[row.key[1]])
+    if replicas and block.state is BlockState.COMPLETE and not checks:
+        assert len(good) >= node.inode.replication, (
+            f"{block} of {node.path} has {len(good)} of {node.inode.replication} replicas,"
+            " and nobody is to look at it"
+        )
 
 
 def _check_totals(namespace: Namespace) -> None:

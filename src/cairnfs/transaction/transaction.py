@@ -168,6 +168,11 @@ class Transaction:
                 self.saw_uncommitted = True
         return entry.record
 
+    def changed_after(self, key: Key, txid: int) -> bool:
+        """Whether the row of `key`, which was looked at, was written after this TxID."""
+        entry = self.reads[key]
+        return entry.writer is not None or entry.since > txid
+
     def probe(self, key: Key) -> Any:
         """As `get`, of a key that is as likely to be free as not: the last name of a path.
 
