@@ -1,0 +1,110 @@
+"""A stream with source, checkpoint, sink and event log on the cluster, killed and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.spark.files import Files
+
+from cairnfs.testing.cluster import Cluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+
+FILES = 8
+ROWS = 50  # of a file
+DRIVER = Path(__file__).parent / "streaming_driver.py"
+RUN_LIMIT_S = 240.0
+
+
+def test_a_stream_goes_on_after_its_driver_was_killed(
+    spark: SparkSession, cluster: Cluster, directory: str, tmp_path: Path
+) -> None:
+    """Every row of the source is in the sink exactly once, as if nothing had happened."""
+    spark.range(0, FILES * ROWS, numPartitions=FILES).write.parquet(f"{directory}/source")
+    files = Files(spark)
+    logs = f"{directory}/logs"
+    files.make_directory(logs)
+
+    def commits() -> int:
+        return len({n for n in files.names(f"{directory}/checkpoint/commits") if n.isdigit()})
+
+    def arguments(name: str, *, rolling: bool) -> Path:
+        given = {
+            "hadoop": cluster.hadoop_settings(),
+            "spark": {
+                "spark.eventLog.enabled": "true",
+                "spark.eventLog.dir": f"{cluster.uri}{logs}",
+                "spark.eventLog.compress": "false",
+                "spark.eventLog.rolling.enabled": str(rolling).lower(),
+            },
+            "directory": directory,
+            "local": str(tmp_path),
+        }
+        path = tmp_path / name
+        path.write_text(json.dumps(given))
+        return path
+
+    run_driver(arguments("killed", rolling=False), until=lambda: commits() >= 3)
+    assert commits() < FILES
+    [killed] = files.names(logs)
+    # The log is as its writer left it, open and without an end, and readers see what was flushed.
+    assert killed.endswith(".inprogress")
+    events = read_events(spark, f"{logs}/{killed}")
+    assert "SparkListenerJobEnd" in events
+    assert "SparkListenerApplicationEnd" not in events
+
+    application = run_driver(arguments("whole", rolling=True), until=None)
+    assert commits() == FILES
+    sink = spark.read.parquet(f"{directory}/sink")
+    assert sorted(row.id for row in sink.collect()) == list(range(FILES * ROWS))
+    events = read_events(spark, f"{logs}/eventlog_v2_{application}/events_*")
+    assert events.count("SparkListenerJobStart") == events.count("SparkListenerJobEnd") > 0
+    assert "SparkListenerApplicationEnd" in events
+
+
+def read_events(spark: SparkSession, path: str) -> list[str]:
+    """The events of a log; its last line may be cut."""
+    events = []
+    for row in spark.read.text(path).collect():
+        if row.value.endswith("}"):
+            events.append(json.loads(row.value)["Event"])
+    return events
+
+
+def run_driver(arguments: Path, *, until: Callable[[], bool] | None) -> str:
+    """Run to the end, or kill -9 as soon as something is so; what it said last."""
+    output = arguments.with_suffix(".out")
+    with output.open("w") as stdout:
+        process = subprocess.Popen(
+            [sys.executable, str(DRIVER), str(arguments)],
+            stdout=stdout,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    try:
+        if until is None:
+            assert process.wait(RUN_LIMIT_S) == 0
+        else:
+            deadline_s = time.monotonic() + RUN_LIMIT_S
+            while not until():
+                assert process.poll() is None, "the driver has ended before it was killed"
+                assert time.monotonic() < deadline_s
+                time.sleep(0.05)
+    finally:
+        # The driver is Python and a JVM: both are in its session.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return (output.read_text().split() or [""])[-1]
