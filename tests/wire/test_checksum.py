@@ -121,6 +121,13 @@ def test_md5_of_sums() -> None:
     assert md5_of_sums([b"ab", b"cd"]) == hashlib.md5(b"abcd", usedforsecurity=False).digest()
 
 
+def test_a_meta_file_of_hadoop() -> None:
+    """Captured from Hadoop's DataNode 3.3.6."""
+    meta = bytes.fromhex("00010200000200de942803")
+    assert decode_meta_header(meta) == Checksum()
+    assert encode_meta_header(Checksum()) + Checksum().compute(b"hello, captured world") == meta
+
+
 def test_meta_headers() -> None:
     header = encode_meta_header(Checksum(ChecksumType.CRC32C, 512))
     assert header.hex() == "00010200000200"

@@ -26,11 +26,15 @@ from cairnfs.wire.transfer import (
     encode_response,
 )
 
-# As Hadoop 3.3.6 writes them.
+# Captured: packets of Hadoop's client 3.5.0, answers of Hadoop's DataNode 3.3.6.
+TEXT = b"hello, captured world"
 PACKET = bytes.fromhex(
-    "0000000c" "0019" "090002000000000000" "110500000000000000" "1800" "2504000000" "deadbeef61626364"
-)  # fmt: skip
-SUCCESS_OF_TWO = bytes.fromhex("0a" "0808" "1000" "1000" "22020000")  # fmt: skip
+    "0000001d001909000000000000000011000000000000000018002515000000de942803"
+    "68656c6c6f2c20636170747572656420776f726c64"
+)
+LAST_PACKET = bytes.fromhex("00000004001909150000000000000011010000000000000018012500000000")
+ACK_OF_TWO = bytes.fromhex("0f08021000100018" "9ac68d05" "22020000")  # fmt: skip
+PIPELINE_STANDS = bytes.fromhex("0408001200")
 
 
 def fill(buffer: ReceiveBuffer, data: bytes) -> None:
@@ -55,22 +59,31 @@ def copy(packet: Packet) -> tuple[int, int, bool, bool, bytes, bytes, bytes]:
     return (*packet[:4], bytes(packet.sums), bytes(packet.data), bytes(packet.raw))
 
 
-def test_a_packet_of_hadoop() -> None:
+def test_packets_of_hadoop() -> None:
     buffer = ReceiveBuffer()
-    fill(buffer, PACKET)
-    packet = buffer.take_packet()
-    assert packet is not None
-    assert copy(packet) == (512, 5, False, False, b"\xde\xad\xbe\xef", b"abcd", PACKET)
-    header = encode_packet_header(512, 5, data_bytes=4, sums_bytes=4)
-    assert header + b"\xde\xad\xbe\xef" + b"abcd" == PACKET
+    fill(buffer, PACKET + LAST_PACKET)
+    first, last = buffer.take_packets()
+    assert copy(first) == (0, 0, False, False, Checksum().compute(TEXT), TEXT, PACKET)
+    assert copy(last) == (len(TEXT), 1, True, False, b"", b"", LAST_PACKET)
+    assert make_packet(TEXT) == PACKET
+    assert make_packet(b"", 1, offset=len(TEXT), is_last=True) == LAST_PACKET
 
 
 def test_an_acknowledgement_of_hadoop() -> None:
     buffer = ReceiveBuffer()
-    fill(buffer, SUCCESS_OF_TWO)
-    ack = buffer.take_ack()
-    assert ack == (4, (Status.SUCCESS, Status.SUCCESS))
-    assert encode_ack(4, ack.statuses) == SUCCESS_OF_TWO
+    fill(buffer, ACK_OF_TWO)
+    assert buffer.take_ack() == (1, (Status.SUCCESS, Status.SUCCESS))
+
+
+@given(seqno=st.integers(-2, 1 << 40), statuses=st.lists(st.integers(0, 13), max_size=5))
+def test_acknowledgements_come_back(seqno: int, statuses: list[int]) -> None:
+    buffer = ReceiveBuffer()
+    fill(buffer, encode_ack(seqno, statuses))  # type: ignore[arg-type]
+    assert buffer.take_ack() == (seqno, tuple(statuses))
+
+
+def test_an_answer_of_hadoop() -> None:
+    assert encode_response(first_bad_link="") == PIPELINE_STANDS
 
 
 def test_congestion_is_tolerated() -> None:
