@@ -14,7 +14,11 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchma
 
 
 PACKAGE = ROOT / "src" / "cairnfs"
-MODULES = [path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"]
+MODULES = [
+    path
+    for path in PACKAGE.rglob("*.py")
+    if not path.name.startswith("__") and not path.stem.endswith("_pb2")
+]
 
 
 def run(*arguments: str) -> str:
