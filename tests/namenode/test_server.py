@@ -92,7 +92,11 @@ def test_a_client_that_does_not_read_costs_bounded_memory(server: RunningServer)
         assert other.call("getFileInfo", STAT_ROOT).HasField("fs")
         (connection,) = [each for each in server.server._connections if not each._client_reads]
         unsent = connection._transport.get_write_buffer_size()
-        assert unsent < UNSENT_BYTES_MAX + (CALLS_UNDER_WAY_MAX + 1) * 60_000
+        reply_bytes_max = 100_000
+        assert unsent < UNSENT_BYTES_MAX + (CALLS_UNDER_WAY_MAX + 1) * reply_bytes_max
+        deaf.socket.settimeout(20)
+        assert len(deaf.wait(0).dirList.partialListing) == 500
+        assert len(deaf.wait(3 * CALLS_UNDER_WAY_MAX).dirList.partialListing) == 500
 
 
 def test_clients_that_stall_or_send_garbage_disturb_nobody(server: RunningServer) -> None:

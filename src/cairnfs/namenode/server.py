@@ -30,7 +30,8 @@ from cairnfs.wire.rpc import Call, Closed, ConnectionContext, Send, ServerConnec
 
 log = logging.getLogger(__name__)
 
-CALLS_UNDER_WAY_MAX = 256  # of one connection
+RECEIVED_BYTES_MAX = 64 << 10  # in one read
+CALLS_UNDER_WAY_MAX = 128  # of one connection
 UNSENT_BYTES_MAX = 4 << 20  # of one connection, and what the calls under way add to it
 IDLE_LIMIT_S = 20.0  # twice ipc.client.connection.maxidletime
 IDLE_CONNECTIONS_MAX = 4000  # ipc.client.idlethreshold: as many may be idle for longer
@@ -58,6 +59,7 @@ class RpcServer:
             for method in service.protocol.methods.values():
                 self.handlers[method] = service.handlers.get(method, _refuse)
         self.methods = MethodTable(protocols)
+        self.buffer = memoryview(bytearray(RECEIVED_BYTES_MAX))
         self._impersonators = frozenset(impersonators)
         self._connections: set[RpcConnection] = set()
         self._listener: asyncio.Server | None = None
@@ -126,14 +128,19 @@ class RpcServer:
         self._sweep = loop.call_later(IDLE_LIMIT_S, self._sweep_connections)
 
 
-class RpcConnection(asyncio.Protocol):
-    """One client's connection."""
+class RpcConnection(asyncio.BufferedProtocol):
+    """One client's connection.
+
+    All of them are read into one buffer, a moment each: a new one of asyncio's usual size for
+    each read costs more than the whole rest of a call.
+    """
 
     def __init__(self, server: RpcServer) -> None:
         self._server = server
         self.namenode = server.namenode
         self.groups = server.groups
         self._handlers: Mapping[Method, Handler] = server.handlers
+        self._buffer = server.buffer
         self._machine = ServerConnection(server.methods, self._authorize)
         self._loop = asyncio.get_running_loop()
         self._caller: Caller | None = None
@@ -157,18 +164,18 @@ class RpcConnection(asyncio.Protocol):
         self._address = self._transport.get_extra_info("peername")[0]
         self._server.opened(self)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         self._was_silent = False
-        events = self._machine.receive_data(data)
+        for event in self._machine.receive_data(bytes(self._buffer[:nbytes])):
+            if self._events or not self._may_take_up_more:
+                self._events.append(event)
+            else:
+                self._take_up(event)
         if self._events:
-            self._events.extend(events)
-            return
-        for index, event in enumerate(events):
-            if self._under_way >= CALLS_UNDER_WAY_MAX:
-                self._events.extend(events[index:])
-                self._pause_or_resume()
-                return
-            self._take_up(event)
+            self._pause_or_resume()
 
     def pause_writing(self) -> None:
         self._client_reads = False
@@ -176,7 +183,7 @@ class RpcConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._client_reads = True
-        self._pause_or_resume()
+        self._take_up_more()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
@@ -249,8 +256,12 @@ class RpcConnection(asyncio.Protocol):
             if response is not None:
                 call.answer(response)
 
+    @property
+    def _may_take_up_more(self) -> bool:
+        return self._client_reads and self._under_way < CALLS_UNDER_WAY_MAX
+
     def _take_up_more(self) -> None:
-        while self._events and self._under_way < CALLS_UNDER_WAY_MAX:
+        while self._events and self._may_take_up_more:
             self._take_up(self._events.popleft())
         self._pause_or_resume()
 
