@@ -7,7 +7,7 @@ import random
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cairnfs.wire.checksum import (
@@ -63,6 +63,7 @@ def test_packets_match_unless_a_bit_is_changed(type: ChecksumType, size: int) ->
             assert not checksum.matches(data, wrong)
 
 
+@settings(deadline=None)
 @given(
     data=st.binary(max_size=5000),
     type=st.sampled_from(TYPES),
@@ -90,6 +91,7 @@ def test_two_errors_do_not_cancel_out(type: ChecksumType) -> None:
     assert not checksum.matches(second + first, checksum.compute(first + second))
 
 
+@settings(deadline=None)
 @given(first=st.binary(max_size=600), second=st.binary(max_size=600), type=st.sampled_from(TYPES))
 def test_a_chunk_can_grow(first: bytes, second: bytes, type: ChecksumType) -> None:
     checksum = Checksum(type, 4096)
@@ -98,6 +100,7 @@ def test_a_chunk_can_grow(first: bytes, second: bytes, type: ChecksumType) -> No
         assert grown == checksum.compute(first + second)
 
 
+@settings(deadline=None)
 @given(data=st.binary(min_size=1, max_size=9000), size=st.integers(1, 700))
 def test_the_composite_is_the_crc_of_all(data: bytes, size: int) -> None:
     checksum = Checksum(ChecksumType.CRC32, size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cairnfs.wire.checksum import Checksum, ChecksumType
@@ -75,6 +75,7 @@ def test_an_acknowledgement_of_hadoop() -> None:
     assert buffer.take_ack() == (1, (Status.SUCCESS, Status.SUCCESS))
 
 
+@settings(deadline=None)
 @given(seqno=st.integers(-2, 1 << 40), statuses=st.lists(st.integers(0, 13), max_size=5))
 def test_acknowledgements_come_back(seqno: int, statuses: list[int]) -> None:
     buffer = ReceiveBuffer()
@@ -137,6 +138,7 @@ def test_byte_by_byte(capacity: int) -> None:
     assert len(buffer) == 0
 
 
+@settings(deadline=None)
 @given(
     lengths=st.lists(st.integers(0, 3000), min_size=1, max_size=12),
     cuts=st.lists(st.integers(1, 5000), min_size=1, max_size=20),
@@ -204,6 +206,7 @@ def test_packets_that_are_none(data: str) -> None:
         buffer.take_packet()
 
 
+@settings(deadline=None)
 @given(data=st.binary(max_size=200))
 def test_garbage_is_an_error_or_the_beginning_of_something(data: bytes) -> None:
     for take in ("take_request", "take_packet", "take_ack"):

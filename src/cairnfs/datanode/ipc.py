@@ -220,7 +220,14 @@ class IpcServer:
                     sock.close()
                     continue
                 self._connections.add(sock)
-            threading.Thread(target=self._serve, args=(sock,), name="ipc", daemon=True).start()
+            thread = threading.Thread(target=self._serve, args=(sock,), name="ipc", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # no more threads
+                log.warning("cannot serve a connection: %s", error)
+                with self._lock:
+                    self._connections.discard(sock)
+                sock.close()
 
     def _serve(self, sock: socket.socket) -> None:
         connection = ServerConnection(_METHODS)

@@ -98,16 +98,29 @@ class TransferServer:
                 )
                 sock.close()
                 continue
-            connection = Connection(
-                sock,
-                read_timeout_s=self._settings.socket_timeout_s,
-                write_timeout_s=self._settings.write_timeout_s,
-            )
+            try:
+                self._begin(sock)
+            except (OSError, RuntimeError) as error:  # no more threads, or the peer is gone
+                log.warning("cannot serve a connection: %s", error)
+                sock.close()
+
+    def _begin(self, sock: socket.socket) -> None:
+        connection = Connection(
+            sock,
+            read_timeout_s=self._settings.socket_timeout_s,
+            write_timeout_s=self._settings.write_timeout_s,
+        )
+        thread = threading.Thread(
+            target=self._serve, args=(connection,), name="transfer", daemon=True
+        )
+        with self._lock:
+            self._connections.add(connection)
+        try:
+            thread.start()
+        except RuntimeError:
             with self._lock:
-                self._connections.add(connection)
-            threading.Thread(
-                target=self._serve, args=(connection,), name="transfer", daemon=True
-            ).start()
+                self._connections.discard(connection)
+            raise
 
     def _serve(self, connection: Connection) -> None:
         try:
