@@ -16,6 +16,7 @@ class Files:
         jsc: Any = spark._jsc
         self.configuration = jsc.hadoopConfiguration()
         self._path = jvm.org.apache.hadoop.fs.Path
+        self._to_string = jvm.org.apache.commons.io.IOUtils.toString
         self._files = jvm.org.apache.hadoop.fs.FileSystem.get(self.configuration)
 
     def exists(self, path: str) -> bool:
@@ -29,6 +30,14 @@ class Files:
         if not self.exists(path):
             return set()
         return {each.getPath().getName() for each in self._files.listStatus(self._path(path))}
+
+    def read_text(self, path: str) -> str:
+        """All that a reader sees; of a file that is being written, what was flushed."""
+        stream = self._files.open(self._path(path))
+        try:
+            return str(self._to_string(stream, "UTF-8"))
+        finally:
+            stream.close()
 
     def block_locations(self, path: str) -> list[Any]:
         """Hadoop's BlockLocations of a file."""

@@ -127,10 +127,13 @@ def test_block_locations_reach_the_scheduler(
         assert {name.rpartition(":")[2] for name in location.getNames()} == ports
         assert len(location.getHosts()) == 3
 
+    # What the scheduler asks for when it places the tasks of a stage.
     hosts = set(locations[0].getHosts())
+    assert len(hosts) == 3
+    context: Any = spark._jsc.sc()
     rdd: Any = spark.read.text(directory)._jdf.queryExecution().toRdd()
     preferred: set[str] = set()
-    for part in rdd.partitions():
-        found = rdd.preferredLocations(part)
-        preferred |= {found.apply(index) for index in range(found.size())}
+    for index in range(rdd.getNumPartitions()):
+        found = context.getPreferredLocs(rdd, index)
+        preferred |= {found.apply(n).host() for n in range(found.size())}
     assert preferred == hosts

@@ -227,7 +227,8 @@ class Cluster:
                 *("cairnfs.datanode", "--namenode", ",".join(n.address for n in self.namenodes)),
                 *("--data", str(self.directory / f"datanode{index}")),
                 *("--port", str(port), "--ipc-port", str(ipc_port), "--http-port", str(http_port)),
-                *("--heartbeat", str(self._heartbeat_s)),
+                # A host of its own, as far as schedulers are concerned: Spark ignores localhost.
+                *("--hostname", f"datanode{index}", "--heartbeat", str(self._heartbeat_s)),
                 *self._datanode_options,
                 *options,
             ),
