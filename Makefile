@@ -17,7 +17,7 @@ CHECKED := $(wildcard src tests benchmarks scripts)
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-postgres setup-java test check protos demo demo-namespace cluster bench soak clean
+.PHONY: help setup setup-postgres setup-java test check protos demo demo-namespace cluster bench bench-peer soak fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -27,7 +27,7 @@ setup: $(DEVELOP) ## create .venv with everything needed to work on the code
 setup-postgres: $(DEVELOP) ## make sure a PostgreSQL server is at hand for tests
 	@$(BIN)/python scripts/ensure-postgres
 
-test: setup setup-postgres ## run all tests; narrow with ARGS="tests/store -k rename"
+test: setup setup-postgres setup-java ## run all tests; narrow with ARGS="tests/store -k rename"
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: setup ## lint, formatting and types
@@ -54,8 +54,14 @@ cluster: $(RUNTIME) ## start a cluster on this machine that stays, and say how t
 bench: setup setup-postgres ## run the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
+bench-peer: setup setup-java ## measure beside a real Apache HDFS, which is installed for it
+	@$(BIN)/python benchmarks/against_hdfs.py $(ARGS)
+
 soak: setup setup-postgres ## run 100,000 random operations beside the model
 	@$(BIN)/python tests/model/soak.py $(ARGS)
+
+fuzz: setup ## throw 1,000,000 random calls and transfers at the protocols and at running nodes
+	@PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz.py $(ARGS)
 
 clean: ## remove .venv, caches and build output
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -73,9 +79,9 @@ $(SPARK): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $(RUNTIME) $@
 
 $(DEVELOP): pyproject.toml constraints.txt | $(BIN)/python
-	@echo "setup: installing runtime, test and development packages into $(VENV)"
-	@$(PIP) install -c constraints.txt -e '.[test,dev]'
-	@touch $(RUNTIME) $@
+	@echo "setup: installing runtime, Spark, test and development packages into $(VENV)"
+	@$(PIP) install -c constraints.txt -e '.[spark,test,dev]'
+	@touch $(RUNTIME) $(SPARK) $@
 
 # The first interpreter that is new enough and can make environments. A name on
 # PATH may be a shim that refuses to run, so each candidate is tried.
