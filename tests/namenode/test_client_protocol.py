@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
+from tests.namenode.fuzz import every_call
 from tests.namenode.rpc import FixedGroups, RpcClient, RunningServer, running_server
 
 from cairnfs.errors import (
@@ -25,20 +25,11 @@ from cairnfs.errors import (
 )
 from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.testing.scratch import scratch_namespace
-from cairnfs.wire.proto import (
-    acl_pb2,
-    administration_pb2,
-    datanode_pb2,
-    ha_service_pb2,
-    hdfs_pb2,
-    namenode_pb2,
-    xattr_pb2,
-)
+from cairnfs.wire.proto import acl_pb2, ha_service_pb2, hdfs_pb2, xattr_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.protocols import CLIENT_PROTOCOL, Protocol
+from cairnfs.wire.protocols import CLIENT_PROTOCOL
 
 NO_LIMIT = 2**64 - 1
-PROTO_MODULES = (administration_pb2, pb, datanode_pb2, ha_service_pb2, namenode_pb2)
 
 
 @pytest.fixture
@@ -121,21 +112,6 @@ def fill_required(message: Message, path: str) -> None:
             setattr(message, field.name, False)
         else:
             setattr(message, field.name, 1)
-
-
-def every_call() -> Iterator[tuple[Protocol, str, type[Message]]]:
-    """The calls of all protocols that are served, with the classes of their requests."""
-    requests = {
-        frozenset(method.name for method in service.methods): {
-            method.name: GetMessageClass(method.input_type) for method in service.methods
-        }
-        for module in PROTO_MODULES
-        for service in module.DESCRIPTOR.services_by_name.values()
-    }
-    for service in SERVICES:
-        protocol = service.protocol
-        for name, request_class in requests[frozenset(protocol.methods)].items():
-            yield protocol, name, request_class
 
 
 @pytest.mark.parametrize("path", ["/missing/path", "/"])
@@ -288,6 +264,11 @@ def test_access_control_lists(client: RpcClient) -> None:
     directory = info(client, "/d")
     assert directory is not None
     assert directory.flags == hdfs_pb2.HdfsFileStatusProto.HAS_ACL
+
+
+def test_reserved_names_are_listed(client: RpcClient) -> None:
+    found = listing(client, "/.reserved").dirList.partialListing
+    assert [entry.path for entry in found] == [b".inodes", b"raw"]
 
 
 def test_links_tell_their_target(client: RpcClient) -> None:

@@ -70,7 +70,7 @@ def get_located_file_info(call: IncomingCall, request: pb.GetLocatedFileInfoRequ
 def get_listing(call: IncomingCall, request: pb.GetListingRequestProto) -> None:
     path = _parse(request.src)
     if path.is_exactly_reserved:
-        call.run(directories.get_listing, encode_listing, encode_page, path, request.startAfter)
+        call.run(directories.get_listing, encode_listing, path, request.startAfter)
         return
     if not request.needLocation:
         call.run(directories.list_inodes, encode_page, path, request.startAfter)
