@@ -74,7 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
             asyncio.run(format_namespace(given.store))
         asyncio.run(serve(settings, given.host, given.port))
     except (HdfsError, OSError, SchemaVersionError, ValueError) as error:
-        print(f"namenode: {error}", file=sys.stderr)
+        text = getattr(error, "strerror", None) or error  # without "[Errno 98]"
+        print(f"namenode: {text}", file=sys.stderr)
         return 1
     return 0
 

@@ -35,6 +35,7 @@ CALLS_UNDER_WAY_MAX = 128  # of one connection
 UNSENT_BYTES_MAX = 4 << 20  # of one connection, and what the calls under way add to it
 IDLE_LIMIT_S = 20.0  # twice ipc.client.connection.maxidletime
 IDLE_CONNECTIONS_MAX = 4000  # ipc.client.idlethreshold: as many may be idle for longer
+STOP_LIMIT_S = 5.0  # for calls under way to be answered, and the answers to be read
 BACKLOG = 256  # ipc.server.listen.queue.size
 
 
@@ -92,7 +93,12 @@ class RpcServer:
             self._sweep.cancel()
         for connection in list(self._connections):
             connection.close_when_answered()
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + STOP_LIMIT_S
         while self._connections:
+            if loop.time() >= deadline_s:
+                for connection in list(self._connections):
+                    connection.abort()
             await asyncio.sleep(0.01)
 
     def opened(self, connection: RpcConnection) -> None:
