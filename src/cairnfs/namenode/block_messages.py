@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cairnfs.blocks.records import Block, BlockId, BlockState, DataNode, GenerationStamp
-from cairnfs.namenode.datanodes import LiveDataNode, Located
+from cairnfs.namenode.datanodes import LiveDataNode, Located, StorageUsage
 from cairnfs.namenode.messages import to_signed
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks
-from cairnfs.wire.proto import hdfs_pb2
+from cairnfs.wire.proto import hdfs_pb2, security_pb2
 
 
 def from_extended_block(message: hdfs_pb2.ExtendedBlockProto) -> Block:
@@ -43,7 +43,11 @@ def fill_blocks(
     message.isLastBlockComplete = located.last_is_complete
     for each in located.blocks:
         fill_block_to_read(message.blocks.add(), namenode, each, reader)
-    if located.last is not None:
+    if located.last is None:
+        return
+    if located.blocks and located.blocks[-1] == located.last:
+        message.lastBlock.CopyFrom(message.blocks[-1])
+    else:
         fill_block_to_read(message.lastBlock, namenode, located.last, reader)
 
 
@@ -90,15 +94,33 @@ def _fill_block(
     message.b.numBytes = block.length_bytes
     message.offset = located.offset_bytes
     message.corrupt = located.is_corrupt
-    token = message.blockToken  # as from an HDFS without security
-    token.identifier = token.password = b""
-    token.kind = token.service = ""
+    message.blockToken.CopyFrom(_NO_TOKEN)
     for replica in replicas:
-        info = message.locs.add()
-        _fill_datanode(info, replica.datanode)
-        info.capacity = replica.usage.capacity_bytes
-        info.dfsUsed = replica.usage.used_bytes
-        info.remaining = replica.usage.remaining_bytes
+        message.locs.append(_describe(replica))
         message.isCached.append(False)
         message.storageTypes.append(replica.storage.type.value)  # type: ignore[arg-type]
         message.storageIDs.append(replica.storage.id)
+
+
+# As from an HDFS without security.
+_NO_TOKEN = security_pb2.TokenProto(identifier=b"", password=b"", kind="", service="")
+
+# The messages of DataNodes, as long as what they are made of is the same.
+_DESCRIBED_MAX = 10_000
+_described: dict[str, tuple[DataNode, StorageUsage, hdfs_pb2.DatanodeInfoProto]] = {}
+
+
+def _describe(replica: Located) -> hdfs_pb2.DatanodeInfoProto:
+    """The DataNode of a replica; whoever is given this copies it."""
+    id = replica.storage.id
+    known = _described.get(id)
+    if known is None or known[0] is not replica.datanode or known[1] is not replica.usage:
+        message = hdfs_pb2.DatanodeInfoProto()
+        _fill_datanode(message, replica.datanode)
+        message.capacity = replica.usage.capacity_bytes
+        message.dfsUsed = replica.usage.used_bytes
+        message.remaining = replica.usage.remaining_bytes
+        if len(_described) >= _DESCRIBED_MAX:
+            _described.clear()
+        _described[id] = known = (replica.datanode, replica.usage, message)
+    return known[2]
