@@ -177,12 +177,12 @@ def _decode_changes(
     for each in request.blocks:
         number = _number(node, _storage_of(each).id)
         for info in each.blocks:
-            if info.status not in (_RECEIVED, _DELETED):
-                continue  # of one that is being received there is nothing to know yet
+            # Of one that is being received there is nothing to know but whether it is wanted:
+            # its block may have been abandoned, or deleted with its file.
+            is_done = info.status in (_RECEIVED, _DELETED)
+            state = ReportedState.FINALIZED if is_done else ReportedState.RBW
             block = info.block
-            replica = reported(
-                block.blockId, block.numBytes, block.genStamp, ReportedState.FINALIZED
-            )
+            replica = reported(block.blockId, block.numBytes, block.genStamp, state)
             if replica is not None:
                 hint = info.deleteHint if len(info.deleteHint) <= DELETE_HINT_LENGTH_MAX else ""
                 yield ReplicaChange(number, replica, info.status == _DELETED, hint)
