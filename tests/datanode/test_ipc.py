@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import socket
 from collections.abc import Iterator
 
@@ -14,7 +15,7 @@ from cairnfs.datanode.errors import ReplicaNotFoundException
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.settings import Address
-from cairnfs.errors import (
+from cairnfs.errors import AccessControlException, (
     IOException,
     RecoveryInProgressException,
     UnsupportedOperationException,
@@ -28,7 +29,8 @@ BLOCK = Block(1_073_741_825, 1001)
 
 @pytest.fixture
 def client(node: DataNode) -> Iterator[RpcCaller]:
-    caller = RpcCaller(Address("127.0.0.1", node.ipc_port), CLIENT_DATANODE_PROTOCOL, "u", 5)
+    address = Address("127.0.0.1", node.ipc_port)
+    caller = RpcCaller(address, CLIENT_DATANODE_PROTOCOL, getpass.getuser(), 5)
     yield caller
     caller.close()
 
@@ -127,6 +129,15 @@ def test_other_calls(node: DataNode, client: RpcCaller, namenode: FakeNameNode) 
         client.call("deleteBlockPool", pb.DeleteBlockPoolRequestProto(blockPool=POOL, force=False))
     with pytest.raises(UnsupportedOperationException, match="is not offered"):
         client.call("evictWriters", pb.EvictWritersRequestProto())
+
+
+def test_only_those_who_run_it_stop_it(node: DataNode) -> None:
+    address = Address("127.0.0.1", node.ipc_port)
+    stranger = RpcCaller(address, CLIENT_DATANODE_PROTOCOL, "stranger", 5)
+    with pytest.raises(AccessControlException, match="stranger"):
+        stranger.call("shutdownDatanode", pb.ShutdownDatanodeRequestProto(forUpgrade=False))
+    stranger.close()
+    assert not node.stopped.is_set()
 
 
 def test_shutdown(node: DataNode, client: RpcCaller) -> None:

@@ -9,7 +9,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +21,12 @@ from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.settings import SOFTWARE_VERSION
 from cairnfs.datanode.volumes import Volumes
-from cairnfs.errors import HdfsError, IOException, UnsupportedOperationException
+from cairnfs.errors import (
+    AccessControlException,
+    HdfsError,
+    IOException,
+    UnsupportedOperationException,
+)
 from cairnfs.wire.proto import client_datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2, inter_datanode_pb2
 from cairnfs.wire.protocols import (
@@ -36,6 +41,7 @@ log = logging.getLogger(__name__)
 CONNECTIONS_MAX = 256
 IDLE_LIMIT_S = 120.0
 _RECEIVE_BYTES = 64 << 10
+_FOR_ADMINISTRATORS = frozenset(("deleteBlockPool", "refreshNamenodes", "shutdownDatanode"))
 _METHODS = MethodTable([CLIENT_DATANODE_PROTOCOL, INTER_DATANODE_PROTOCOL])
 
 
@@ -51,7 +57,9 @@ class IpcCalls:
         report: Callable[[bool], None],
         shut_down: Callable[[], None],
         balancer_bandwidth: Callable[[], int],
+        administrators: Collection[str],
     ) -> None:
+        """`administrators` are the users who may stop this DataNode."""
         self._replicas = replicas
         self._volumes: Volumes = replicas.volumes
         self._local = LocalParticipant(replicas, reports)
@@ -59,6 +67,7 @@ class IpcCalls:
         self._report = report
         self._shut_down = shut_down
         self._balancer_bandwidth = balancer_bandwidth
+        self._administrators = frozenset(administrators)
         self._started_s = time.monotonic()
         self._handlers: dict[str, Callable[[Any], Message]] = {
             "getReplicaVisibleLength": self.get_replica_visible_length,
@@ -73,10 +82,14 @@ class IpcCalls:
             "updateReplicaUnderRecovery": self.update_replica_under_recovery,
         }
 
-    def answer(self, method: str, request: Message) -> Message:
+    def answer(self, method: str, request: Message, user: str) -> Message:
         handler = self._handlers.get(method)
         if handler is None:
             raise UnsupportedOperationException(f"{method} is not offered by this DataNode")
+        if method in _FOR_ADMINISTRATORS and user not in self._administrators:
+            raise AccessControlException(
+                f"User {user} may not call {method}: it is for those who run this DataNode"
+            )
         return handler(request)
 
     def get_replica_visible_length(
@@ -254,8 +267,11 @@ class IpcServer:
 
     def _reply(self, connection: ServerConnection, call: Call) -> bytes:
         try:
+            context = connection.context
             response = self._calls.answer(
-                call.method.name, call.method.decode_request(call.request)
+                call.method.name,
+                call.method.decode_request(call.request),
+                "" if context is None else context.user,
             )
             return connection.encode_reply(call, response.SerializeToString())
         except HdfsError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import logging
 import random
 import socket
@@ -120,6 +121,7 @@ class DataNode:
             report=self._report_on_demand,
             shut_down=self.ask_to_stop,
             balancer_bandwidth=lambda: self.commands.balancer_bytes_per_s,
+            administrators={settings.user, getpass.getuser()},
         )
         self.ipc = IpcServer(self._ipc_socket, calls)
         self.scanner = BlockScanner(
