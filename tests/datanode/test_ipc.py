@@ -15,7 +15,8 @@ from cairnfs.datanode.errors import ReplicaNotFoundException
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.settings import Address
-from cairnfs.errors import AccessControlException, (
+from cairnfs.errors import (
+    AccessControlException,
     IOException,
     RecoveryInProgressException,
     UnsupportedOperationException,
