@@ -274,8 +274,9 @@ class Cluster:
             for name, value in {**self.hadoop_settings(), **(more or {})}.items()
         )
         text = f"<configuration>\n{properties}\n</configuration>\n"
-        (directory / "core-site.xml").write_text(text)
-        (directory / "hdfs-site.xml").write_text("<configuration/>\n")
+        # In the second too: hdfs-default.xml is read between them, and wins over the first.
+        for name in ("core-site.xml", "hdfs-site.xml"):
+            (directory / name).write_text(text)
         return directory
 
     # What the NameNodes say.
