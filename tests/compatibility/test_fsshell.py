@@ -11,10 +11,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.compatibility.cluster import running_cluster
 from tests.compatibility.record import GOLDEN, run_on
 from tests.compatibility.shell import why_not
 from tests.compatibility.transcript import find_differences, read_transcript
+
+from cairnfs.testing.cluster import Cluster
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "compatibility.md"
 
@@ -26,8 +27,8 @@ def known_differences() -> set[str]:
 
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def test_fsshell_behaves_as_on_hdfs(tmp_path: Path) -> None:
-    with running_cluster(tmp_path) as uri:
-        entries = run_on(uri, getpass.getuser())
+    with Cluster(tmp_path / "cluster") as cluster:
+        entries = run_on(cluster.uri, getpass.getuser())
     differences = find_differences(read_transcript(GOLDEN), entries)
     unexpected = [
         f"{golden}\n--- on CairnFS\n{ours}"

@@ -8,13 +8,13 @@ import pytest
 
 hdfs_native = pytest.importorskip("hdfs_native")
 
-from tests.compatibility.cluster import running_cluster  # noqa: E402
+from cairnfs.testing.cluster import Cluster  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hdfs_native.Client]:
-    with running_cluster(tmp_path_factory.mktemp("cluster")) as uri:
-        yield hdfs_native.Client(uri)
+    with Cluster(tmp_path_factory.mktemp("hdfs-native") / "cluster") as cluster:
+        yield hdfs_native.Client(cluster.uri)
 
 
 def test_files_are_written_read_and_listed(client: hdfs_native.Client) -> None:
