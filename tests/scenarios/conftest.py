@@ -13,6 +13,8 @@ from cairnfs.testing.cluster import Cluster
 
 MakeCluster = Callable[..., Cluster]
 
+PIECE_BYTES = 64 << 20
+
 
 @pytest.fixture
 def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
@@ -46,4 +48,10 @@ def shell(cluster: Cluster, tmp_path: Path) -> FsShell:
 @pytest.fixture
 def content() -> Callable[[int], bytes]:
     """Makes bytes that no two parts of are alike, always the same."""
-    return lambda size_bytes: random.Random(size_bytes).randbytes(size_bytes)
+
+    def make(size_bytes: int) -> bytes:
+        chooser = random.Random(size_bytes)
+        pieces = [min(PIECE_BYTES, size_bytes - at) for at in range(0, size_bytes, PIECE_BYTES)]
+        return b"".join(map(chooser.randbytes, pieces))
+
+    return make
