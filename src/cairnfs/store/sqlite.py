@@ -50,7 +50,10 @@ _SUM_COLUMNS = ", ".join(COUNT_COLUMNS)
 
 _SELECT_ROW = "SELECT since, data FROM records WHERE t = ? AND a = ? AND b = ?"
 _SELECT_SINCE = "SELECT since FROM records WHERE t = ? AND a = ? AND b = ?"
-_SELECT_ID = "SELECT t, a, b, since, data FROM records WHERE id = ? AND t = ?"
+# Left alone, SQLite takes the primary key for it, and looks at every row of the table.
+_SELECT_ID = (
+    "SELECT t, a, b, since, data FROM records INDEXED BY records_by_id WHERE id = ? AND t = ?"
+)
 _SELECT_SCAN = (
     "SELECT b, since, data FROM records WHERE t = ? AND a = ? AND b > ? ORDER BY b LIMIT ?"
 )
