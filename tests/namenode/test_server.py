@@ -120,7 +120,7 @@ def test_clients_that_stall_or_send_garbage_disturb_nobody(server: RunningServer
         sock.close()
 
 
-def test_silent_connections_end_unless_they_have_introduced_themselves(
+def test_idle_connections_end_unless_they_have_introduced_themselves(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "IDLE_LIMIT_S", 0.05)
@@ -133,11 +133,24 @@ def test_silent_connections_end_unless_they_have_introduced_themselves(
             RpcClient(port) as known,
         ):
             known.call("getFileInfo", STAT_ROOT)
-            assert stranger.recv(1) == b""
+            with pytest.raises(OSError, match=r"closed|reset|Broken"):
+                _trickle(stranger, b"hrpc\x09\x00\x00" + struct.pack(">I", 1000) + bytes(1000))
             time.sleep(0.3)
             assert known.call("getFileInfo", STAT_ROOT).HasField("fs")
     finally:
         scratch.namenode.wait(second.stop())
+
+
+def _trickle(sock: socket.socket, data: bytes) -> None:
+    """Send a byte at a time, so slowly that it never comes to an end."""
+    sock.settimeout(0.02)
+    for byte in data:
+        sock.send(bytes((byte,)))
+        try:
+            if not sock.recv(1):
+                raise ConnectionResetError("closed")
+        except TimeoutError:
+            pass
 
 
 def test_an_unexpected_error_is_logged_and_answered(

@@ -124,9 +124,9 @@ class RpcServer:
         return self.namenode.caller(user, self.groups.of(user), address)
 
     def _sweep_connections(self) -> None:
-        """End what has been silent since the last time, as far as that is called for."""
+        """End what has been idle since the last time: strangers, and others if there are many."""
         for connection in list(self._connections):
-            if connection.is_silent() and (
+            if connection.is_idle() and (
                 not connection.is_open or len(self._connections) > IDLE_CONNECTIONS_MAX
             ):
                 connection.abort()
@@ -156,7 +156,7 @@ class RpcConnection(asyncio.BufferedProtocol):
         self._replies: list[bytes] = []  # to be sent in this turn of the loop
         self._reads = True
         self._client_reads = True
-        self._was_silent = False
+        self._was_idle = False
         self._closing = False
 
     # From the transport.
@@ -167,14 +167,14 @@ class RpcConnection(asyncio.BufferedProtocol):
         self._transport.get_extra_info("socket").setsockopt(
             socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
         )
-        self._address = self._transport.get_extra_info("peername")[0]
+        peer = self._transport.get_extra_info("peername")
+        self._address = peer[0] if peer else ""  # it may be gone already
         self._server.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._was_silent = False
         for event in self._machine.receive_data(bytes(self._buffer[:nbytes])):
             if self._events or not self._may_take_up_more:
                 self._events.append(event)
@@ -219,10 +219,10 @@ class RpcConnection(asyncio.BufferedProtocol):
         """Whether the client has said who it is."""
         return self._caller is not None
 
-    def is_silent(self) -> bool:
-        """Whether nothing was heard and nothing was under way since the last time of asking."""
-        was_silent, self._was_silent = self._was_silent, not self._under_way
-        return was_silent and self._was_silent
+    def is_idle(self) -> bool:
+        """Whether there has been no call since the last time of asking."""
+        was_idle, self._was_idle = self._was_idle, not self._under_way
+        return was_idle and self._was_idle
 
     def close_when_answered(self) -> None:
         self._closing = True
@@ -250,6 +250,7 @@ class RpcConnection(asyncio.BufferedProtocol):
     def _begin(self, event: Call) -> None:
         """Let the call be handled; what becomes of it, `send_reply` is told."""
         assert self._caller is not None, "the machine lets nobody call before"
+        self._was_idle = False
         self._under_way += 1
         call = IncomingCall(self, event, self._caller)
         try:
