@@ -39,7 +39,7 @@ def is_file_closed(call: IncomingCall, request: pb.IsFileClosedRequestProto) -> 
 @CALLS.handler
 def get_block_locations(call: IncomingCall, request: pb.GetBlockLocationsRequestProto) -> None:
     def encode(located: file_blocks.LocatedBlocks) -> pb.GetBlockLocationsResponseProto:
-        if located.access_time_is_stale:
+        if located.access_time_is_stale and not call.namenode.safe_mode.is_on:
             # To read is not refused because this cannot be written.
             call.start(attributes.update_access_time, _ignore, located.inode_id)
         response = pb.GetBlockLocationsResponseProto()
@@ -73,7 +73,7 @@ def get_listing(call: IncomingCall, request: pb.GetListingRequestProto) -> None:
         call.run(directories.get_listing, encode_listing, path, request.startAfter)
         return
     if not request.needLocation:
-        call.run(directories.list_inodes, encode_page, path, request.startAfter)
+        call.run(directories.get_listed_inodes, encode_page, path, request.startAfter)
         return
 
     def encode(listing: LocatedListing | None) -> pb.GetListingResponseProto:

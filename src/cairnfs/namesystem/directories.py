@@ -137,7 +137,7 @@ def get_listing(
     if path.is_exactly_reserved:
         _check_limit(limit)
         return Listing([_reserved_status(tx, name) for name in (DOT_INODES, RAW)], 0)
-    page: Page | None = list_inodes.function(tx, caller, path, start_after, limit)
+    page: Page | None = get_listed_inodes.function(tx, caller, path, start_after, limit)
     if page is None:
         return None
     entries = [
@@ -148,7 +148,7 @@ def get_listing(
 
 
 @operation(mutates=False)
-def list_inodes(
+def get_listed_inodes(
     tx: Transaction, caller: Caller, path: FsPath, start_after: bytes, limit: int = LISTING_LIMIT
 ) -> Page | None:
     """What `get_listing` tells of, as records, for whoever describes them in their own way."""
