@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
-FILES = 8
+FILES = 16
 ROWS = 50  # of a file
 DRIVER = Path(__file__).parent / "streaming_driver.py"
 RUN_LIMIT_S = 240.0
