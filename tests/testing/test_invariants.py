@@ -9,10 +9,28 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cairnfs.blocks.records import block_key
+from cairnfs.blocks.records import (
+    Block,
+    BlockId,
+    BlockState,
+    Check,
+    CheckQueue,
+    DataNode,
+    GenerationStamp,
+    Invalidation,
+    Replica,
+    Storage,
+    StorageNumber,
+    StorageType,
+    block_key,
+    check_key,
+    datanode_key,
+    invalidation_key,
+    replica_key,
+)
 from cairnfs.namesystem.leases import lease_key
 from cairnfs.namesystem.lookup import key_of
-from cairnfs.store.base import Batch, Count, Put, Touch
+from cairnfs.store.base import Batch, Count, Key, Put, Touch
 from cairnfs.testing.invariants import check_invariants, check_no_leftovers
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 from cairnfs.transaction.records import encode
@@ -113,3 +131,63 @@ def test_rows_that_nobody_reaches(fs: ScratchClient) -> None:
     fs.namenode.wait(store.commit(Batch(1, 0, touches=[touch])))
     with pytest.raises(AssertionError, match="totals of nothing"):
         fs.namenode.wait(check_no_leftovers(store, ids.values()))
+
+
+class TestReplicas:
+    """A DataNode with one storage, and the first block of /d/f on it."""
+
+    @pytest.fixture
+    def block(self, fs: ScratchClient) -> Block:
+        _, block = fs.dump()["/d/f"].blocks[0]
+        storage = Storage(StorageNumber(1), "disk", StorageType.DISK)
+        datanode = DataNode("a", "10.0.0.1", "a", 1, 2, 3, 4, "/rack", "3", (storage,))
+        self.put(fs, datanode_key("a"), datanode)
+        self.put(fs, check_key(block.id), Check(block.id, 0), block.id)
+        self.put(fs, replica_key(1, block.id), self.replica(block), block.id)
+        fs.namenode.wait(check_invariants(fs.namenode.namenode.store))
+        return block
+
+    def replica(self, block: Block) -> Replica:
+        return Replica(block.id, block.generation_stamp, block.length_bytes)
+
+    def put(self, fs: ScratchClient, key: Key, record: object, id: int | None = None) -> None:
+        batch = Batch(1, 0, puts=[Put(key, id, 1, encode(record), False)])
+        fs.namenode.wait(fs.namenode.namenode.store.commit(batch))
+
+    def test_too_few_and_nobody_looks(self, fs: ScratchClient, block: Block) -> None:
+        batch = Batch(1, 0, deletes=[check_key(block.id)])
+        damage(fs, batch, "has 1 of 3 replicas, and nobody is to look at it")
+
+    def test_of_no_block(self, fs: ScratchClient, block: Block) -> None:
+        stray = Replica(BlockId(5), GenerationStamp(1), 1)
+        put = Put(replica_key(1, 5), 5, 1, encode(stray), False)
+        damage(fs, Batch(1, 0, puts=[put]), "of no block")
+
+    def test_on_a_storage_that_is_nobodys(self, fs: ScratchClient, block: Block) -> None:
+        put = Put(replica_key(2, block.id), block.id, 1, encode(self.replica(block)), False)
+        damage(fs, Batch(1, 0, puts=[put]), "which is nobody's")
+
+    def test_that_is_to_be_deleted(self, fs: ScratchClient, block: Block) -> None:
+        order = Invalidation(block.id, block.generation_stamp)
+        put = Put(invalidation_key(1, block.id), block.id, 1, encode(order), False)
+        damage(fs, Batch(1, 0, puts=[put]), "counts, but is to be deleted")
+
+    def test_in_two_queues(self, fs: ScratchClient, block: Block) -> None:
+        keys = [check_key(block.id, queue) for queue in (CheckQueue.HIGHEST, CheckQueue.CORRUPT)]
+        data = encode(Check(block.id, 0))
+        puts = [Put(key, block.id, 1, data, False) for key in keys]
+        damage(fs, Batch(1, 0, puts=puts), "waiting block")
+
+    def test_a_storage_of_two(self, fs: ScratchClient, block: Block) -> None:
+        storage = Storage(StorageNumber(1), "other", StorageType.DISK)
+        datanode = DataNode("b", "10.0.0.2", "b", 1, 2, 3, 4, "/rack", "3", (storage,))
+        put = Put(datanode_key("b"), None, 1, encode(datanode), False)
+        damage(fs, Batch(1, 0, puts=[put]), "is used twice")
+
+    def test_a_closed_file_with_a_block_that_nobody_has(
+        self, fs: ScratchClient, block: Block
+    ) -> None:
+        committed = msgspec.structs.replace(block, state=BlockState.COMMITTED)
+        key = block_key(fs.info("/d/f").id, 0)
+        put = Put(key, block.id, 1, encode(committed), True)
+        damage(fs, Batch(1, 0, puts=[put]), "/d/f: blocks are")

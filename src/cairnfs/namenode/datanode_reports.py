@@ -166,7 +166,9 @@ async def _take_changes(
         page = changes[start : start + REPLICAS_PAGE]
         verdicts = await namenode.call(receive_changes, page, namenode.datanodes.block_ids_end)
         for change, verdict in zip(page, verdicts, strict=True):
-            if verdict in _ARRIVED and not change.is_deleted:
+            if change.is_deleted:
+                node.told.pop((change.storage, change.replica.block_id), None)
+            elif verdict in _ARRIVED:
                 namenode.datanodes.note_replica(change.storage, change.replica.block_id)
     return pb.BlockReceivedAndDeletedResponseProto()
 

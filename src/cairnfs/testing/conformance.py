@@ -345,6 +345,18 @@ class StoreConformance(ConcurrencyConformance):
             assert await self.store.reserve(counter, 10) == first
             assert await self.store.reserve(counter, 1) == first + 10
             assert await self.store.reserve(counter, 5) == first + 11
+            assert await self.store.peek(counter) == first + 16
+            assert await self.store.reserve(counter, 1) == first + 16
+
+    async def check_rows_and_commits_are_counted(self) -> None:
+        assert await self.other.last_txid() == 0
+        keys: list[Key] = [(0, 1, b""), (0, 2, b""), (0, 2, b"b"), (1, 2, b""), (1, 3, b"")]
+        await self.store.commit(Batch(size=3, now_ms=0, puts=[put(key) for key in keys]))
+        assert await self.other.last_txid() == 3
+        assert [await self.other.count_rows(table) for table in (0, 1, 2)] == [3, 2, 0]
+        assert await self.other.count_shared(0, 1) == 2
+        assert await self.other.count_shared(1, 0) == 1
+        assert await self.other.count_shared(1, 2) == 0
 
 
 PROMISES = sorted(name for name in dir(StoreConformance) if name.startswith("check_"))

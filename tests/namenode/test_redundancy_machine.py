@@ -1,0 +1,235 @@
+"""Random reports, deaths and deletions beside a plain model: what each DataNode really has.
+
+Whatever happens, nobody is told to delete the last good replica of a block that there is
+(`FakeCluster.check_order` looks at every command); and once all is quiet, every block that
+can be had has exactly its replicas, and nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from tests.namenode.datanodes import FakeCluster, FakeDataNode, OnDisk, fake_cluster
+from tests.namenode.test_redundancy_duty import report_bad
+
+from cairnfs.blocks.records import Block
+from cairnfs.wire.proto import datanode_pb2 as pb
+
+NODES = ("a", "b", "c", "d")
+nodes = st.sampled_from(NODES)
+picks = st.integers(0, 1000)
+
+
+class RedundancyMachine(RuleBasedStateMachine):
+    """A NameNode and four DataNodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        self.blocks: dict[str, Block] = {}
+        self.replication: dict[str, int] = {}
+        self.reports: list[tuple[FakeDataNode, pb.BlockReportRequestProto]] = []
+        self.count = 0
+        self.cluster: FakeCluster
+
+    @initialize()
+    def begin(self) -> None:
+        folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
+        self.cluster = self.stack.enter_context(fake_cluster(folder))
+        self.cluster.add(*NODES)
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "cluster"):
+                self.calm_down()
+        finally:
+            self.stack.close()
+
+    def pick_file(self, pick: int) -> str:
+        return sorted(self.blocks)[pick % len(self.blocks)]
+
+    @property
+    def up(self) -> list[FakeDataNode]:
+        return [node for node in self.cluster.nodes.values() if node.is_up]
+
+    # Files.
+
+    @rule(replication=st.integers(1, 3))
+    def write(self, replication: int) -> None:
+        self.cluster.beat()
+        if not self.up:
+            return
+        path = f"/f{self.count}"
+        self.count += 1
+        self.cluster.client.create(path, replication=replication)
+        block = self.cluster.add_block(path)
+        reached = [
+            storage for storage in block.targets if self.cluster.nodes[self.owner(storage)].is_up
+        ]
+        for storage in reached:
+            self.cluster.finish(storage, block, 10)
+        if not reached or not self.cluster.complete(path, block, 10):
+            self.cluster.client.delete(path)
+            return
+        found = self.cluster.block(block.id)
+        assert found is not None
+        self.blocks[path], self.replication[path] = found, replication
+
+    def owner(self, storage: int) -> str:
+        found = self.cluster.namenode.datanodes.storage(storage)
+        assert found is not None
+        return found[0].record.uuid
+
+    @precondition(lambda self: self.blocks)
+    @rule(pick=picks, replication=st.integers(1, 3))
+    def set_replication(self, pick: int, replication: int) -> None:
+        path = self.pick_file(pick)
+        self.cluster.client.set_replication(path, replication)
+        self.replication[path] = replication
+
+    @precondition(lambda self: self.blocks)
+    @rule(pick=picks)
+    def delete(self, pick: int) -> None:
+        path = self.pick_file(pick)
+        self.cluster.client.delete(path)
+        del self.blocks[path]
+
+    @rule()
+    def reclaim(self) -> None:
+        self.cluster.thread.wait(self.cluster.namenode.duties.reclaim_everything())
+
+    # DataNodes.
+
+    @rule(name=nodes)
+    def die(self, name: str) -> None:
+        self.cluster.nodes[name].die()
+
+    @rule(name=nodes)
+    def come(self, name: str) -> None:
+        node = self.cluster.nodes[name]
+        node.die()
+        node.come()
+
+    @rule()
+    def bury_the_dead(self) -> None:
+        self.cluster.bury()
+
+    @precondition(lambda self: self.blocks)
+    @rule(pick=picks, name=nodes)
+    def rot(self, pick: int, name: str) -> None:
+        """A replica goes bad, and somebody notices; or it vanishes, if nobody does."""
+        block, node = self.blocks[self.pick_file(pick)], self.cluster.nodes[name]
+        found = node.find(block.id)
+        others = [each for each in self.cluster.nodes.values() if each is not node]
+        is_elsewhere = any(
+            self.cluster.has_good(each, block) and not each.is_about_to_delete(block.id)
+            for each in others
+        )
+        if found is None or not is_elsewhere:
+            return
+        if node.is_up:
+            node.disk[f"DS-{name}-0"][block.id] = OnDisk(found.stamp, found.length, 0, True)
+            report_bad(node, block)
+        else:
+            del node.disk[f"DS-{name}-0"][block.id]
+
+    # What they say, and are told; late, or never.
+
+    @rule(name=nodes)
+    def hear_commands(self, name: str) -> None:
+        node = self.cluster.nodes[name]
+        if node.is_up:
+            node.queued += node.heartbeat().cmds
+
+    @rule(name=nodes)
+    def do_commands(self, name: str) -> None:
+        node = self.cluster.nodes[name]
+        if node.is_up:
+            node.work()
+
+    @rule(name=nodes)
+    def make_report(self, name: str) -> None:
+        node = self.cluster.nodes[name]
+        if node.is_up and not any(
+            command.cmdType == pb.DatanodeCommandProto.RegisterCommand for command in node.queued
+        ):
+            node.work()
+            node.beat()
+            self.reports.append((node, node.make_report()))
+
+    @precondition(lambda self: self.reports)
+    @rule(pick=picks)
+    def send_report(self, pick: int) -> None:
+        node, report = self.reports.pop(pick % len(self.reports))
+        live = self.cluster.namenode.datanodes.get(node.name)
+        assert live is not None
+        is_current = live.lease is not None and live.lease.id == report.context.leaseId
+        if node.is_up and is_current and self.cluster.now_s - live.lease.granted_s < 300:
+            node.send_report(report)
+
+    # Time.
+
+    @rule(seconds=st.sampled_from([1, 4, 40]))
+    def wait(self, seconds: int) -> None:
+        self.cluster.pass_time(seconds)
+
+    @rule()
+    def step(self) -> None:
+        self.cluster.step()
+
+    @rule()
+    def live(self) -> None:
+        self.cluster.live()
+
+    @invariant()
+    def rows_are_sound(self) -> None:
+        if hasattr(self, "cluster"):
+            self.cluster.check_invariants()
+
+    def calm_down(self) -> None:
+        cluster = self.cluster
+        for node in cluster.nodes.values():
+            if not node.is_up:
+                node.come()
+        cluster.beat()
+        for path, block in list(self.blocks.items()):
+            if not cluster.holders(block):  # it was lost with all that had it
+                cluster.client.delete(path)
+                del self.blocks[path]
+        self.reclaim()
+        for node in cluster.nodes.values():
+            node.report()
+        cluster.live(rounds=15)
+        cluster.live(rounds=15, seconds=25)
+        for path, block in self.blocks.items():
+            holders = cluster.holders(block)
+            assert len(holders) == self.replication[path], (path, block, holders)
+            assert cluster.located(path) == holders
+        for node in cluster.nodes.values():
+            left = set().union(*node.disk.values()) - {block.id for block in self.blocks.values()}
+            assert not left, f"{node.name} still has {left}"
+        cluster.check_calm()
+
+
+def test_nothing_is_lost_and_all_is_well_in_the_end() -> None:
+    run_state_machine_as_test(
+        RedundancyMachine,
+        settings=settings(
+            max_examples=12,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
