@@ -267,7 +267,9 @@ class OptimisticRunner:
             result = call.operation.function(transaction, *call.arguments)
             transaction.seal()
         except Missing as missing:
-            if from_memory:
+            if from_memory:  # then it lacks the same as soon as the others are read
+                call.wanted = self._prefetch(call.arguments, self._memory)
+                call.wanted = join_readings([call.wanted, missing.reading])
                 return False
             assert call.wanted is not None
             call.wanted = join_readings([call.wanted, missing.reading])
