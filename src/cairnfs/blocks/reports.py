@@ -37,7 +37,7 @@ from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
-REPLICAS_PAGE = 100  # rows looked at by one transaction: others are served between them
+REPLICAS_PAGE = 64  # rows looked at by one transaction: others are served between them
 
 
 class ReportedState(enum.IntEnum):
