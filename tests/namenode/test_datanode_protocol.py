@@ -50,6 +50,7 @@ class TestRegistration:
         request = hdfs_server_pb2.VersionRequestProto()
         info = node.client.call("versionRequest", request).info
         assert info.blockPoolID == node.cluster.namenode.block_pool_id
+        assert info.capabilities == 1  # STORAGE_BLOCK_REPORT_BUFFERS, of Hadoop's NamespaceInfo
         assert node.registration.datanodeID.ipAddr == "127.0.0.1"
 
     def test_the_data_of_another_cluster(self, node: FakeDataNode) -> None:

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 SOFTWARE_VERSION = "3.5.0"  # of the Hadoop whose protocol this is
 LAYOUT_VERSION = -67
-REPORT_BUFFERS = 2  # the capability to read block reports as varints
+REPORT_BUFFERS = 1  # the capability to read block reports as varints (NamespaceInfo.Capability)
 INVALIDATIONS_MAX = 1000  # dfs.block.invalidate.limit
 TELL_AGAIN_S = 60.0  # what was not reported as deleted by then is told again
 TRANSFERS_MAX = 8  # commands to copy in one heartbeat
