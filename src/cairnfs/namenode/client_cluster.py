@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from cairnfs.blocks.policies import DEFAULT, POLICIES
-from cairnfs.blocks.records import AdminState
+from cairnfs.blocks.records import AdminState, CheckQueue
 from cairnfs.errors import FileNotFoundException, UnsupportedOperationException
 from cairnfs.namenode.admin_protocols import check_superuser
 from cairnfs.namenode.block_messages import fill_datanode_info
 from cairnfs.namenode.datanodes import LiveDataNode
 from cairnfs.namenode.messages import NOTHING, to_storage_policy
+from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem import directories
 from cairnfs.namesystem.paths import FsPath
@@ -116,9 +117,9 @@ def get_fs_stats(
         capacity=sum(node.sum(lambda usage: usage.capacity_bytes) for node in living),
         used=sum(node.sum(lambda usage: usage.used_bytes) for node in living),
         remaining=sum(node.sum(lambda usage: usage.remaining_bytes) for node in living),
-        under_replicated=0,
-        corrupt_blocks=0,
-        missing_blocks=0,
+        under_replicated=_low_redundancy(call.namenode),
+        corrupt_blocks=call.namenode.redundancy.missing,
+        missing_blocks=call.namenode.redundancy.missing,
         missing_repl_one_blocks=0,
         blocks_in_future=0,
         pending_deletion_blocks=0,
@@ -130,15 +131,22 @@ def get_fs_replicated_block_stats(
     call: IncomingCall, request: pb.GetFsReplicatedBlockStatsRequestProto
 ) -> pb.GetFsReplicatedBlockStatsResponseProto:
     return pb.GetFsReplicatedBlockStatsResponseProto(
-        low_redundancy=0,
-        corrupt_blocks=0,
-        missing_blocks=0,
+        low_redundancy=_low_redundancy(call.namenode),
+        corrupt_blocks=call.namenode.redundancy.missing,
+        missing_blocks=call.namenode.redundancy.missing,
         missing_repl_one_blocks=0,
         blocks_in_future=0,
         pending_deletion_blocks=0,
-        highest_prio_low_redundancy_blocks=0,
-        badly_distributed_blocks=0,
+        highest_prio_low_redundancy_blocks=call.namenode.redundancy.lengths[CheckQueue.HIGHEST],
+        badly_distributed_blocks=call.namenode.redundancy.lengths[CheckQueue.BADLY_DISTRIBUTED],
     )
+
+
+def _low_redundancy(namenode: NameNode) -> int:
+    """Blocks with too few replicas, as the NameNode that has the redundancy duty knows them."""
+    lengths = namenode.redundancy.lengths
+    queues = (CheckQueue.HIGHEST, CheckQueue.VERY_LOW_REDUNDANCY, CheckQueue.LOW_REDUNDANCY)
+    return sum(lengths[queue] for queue in queues)
 
 
 @CALLS.handler
