@@ -18,6 +18,7 @@ from cairnfs.blocks.records import (
     Replica,
     StorageNumber,
     check_key,
+    invalidation_key,
     replica_key,
 )
 from cairnfs.blocks.reports import replicas_of
@@ -106,11 +107,14 @@ def forget_replicas(tx: Transaction, block_id: BlockId, storages: Sequence[Stora
 def discard_block(tx: Transaction, block: Block) -> None:
     """A block is removed: have its replicas deleted.
 
-    Of one that was being written, a replica may be reported at this very moment, unseen by
-    us; so it is looked at once more.  A report of a complete one puts it into CHECKS, which
-    we do see.
+    Of one that was being written, each DataNode of the pipeline may have a part, and nobody
+    reports those.  And a replica may be reported at this very moment, unseen by us; so it is
+    looked at once more.  A report of a complete one puts it into CHECKS, which we do see.
     """
     count = discard_replicas(tx, block.id)
+    for storage in block.targets if block.state is not BlockState.COMPLETE else ():
+        if tx.get(invalidation_key(storage, block.id)) is None:
+            invalidate(tx, storage, Replica(block.id, block.generation_stamp, 0))
     forget_checks(tx, block.id)
     if block.state is not BlockState.COMPLETE and (block.targets or count):
         put_check(tx, block.id, at_once=True)
