@@ -66,7 +66,8 @@ def test_a_stream_goes_on_after_its_driver_was_killed(
     assert "SparkListenerApplicationEnd" not in events
 
     application = run_driver(arguments("whole", rolling=True), until=None)
-    assert commits() == FILES
+    # One less than files if it was killed before it had put down what the next batch would be.
+    assert commits() in (FILES - 1, FILES)
     sink = spark.read.parquet(f"{directory}/sink")
     assert sorted(row.id for row in sink.collect()) == list(range(FILES * ROWS))
     log = f"{logs}/eventlog_v2_{application}"
