@@ -165,6 +165,9 @@ async def _take_changes(
     for start in range(0, len(changes), REPLICAS_PAGE):
         page = changes[start : start + REPLICAS_PAGE]
         verdicts = await namenode.call(receive_changes, page, namenode.datanodes.block_ids_end)
+        if Verdict.FOREIGN in verdicts:  # or made, and removed, since ids were last learnt
+            await learn_block_ids(namenode)
+            verdicts = await namenode.call(receive_changes, page, namenode.datanodes.block_ids_end)
         for change, verdict in zip(page, verdicts, strict=True):
             if change.is_deleted:
                 node.told.pop((change.storage, change.replica.block_id), None)
