@@ -80,6 +80,7 @@ class RealHdfs(Server):
         if not (home / "classes" / "MetaBench.class").exists():
             show("installing Apache HDFS 3.3.6 (about a minute)")
             check(self.run("install"))
+        check(self.run("configure"))  # for our port
         check(self.run("format"))
         check(self.run("start"))
 
