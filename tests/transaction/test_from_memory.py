@@ -9,7 +9,8 @@ import pytest
 from cairnfs.config import NameNodeSettings
 from cairnfs.errors import AccessControlException, FileNotFoundException
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread, make_namespace
-from cairnfs.transaction.optimistic import DISTRUST_MIN, OptimisticRunner
+from cairnfs.transaction.optimistic import OptimisticRunner
+from cairnfs.transaction.trust import PAUSE_MIN
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_wrong_guesses_make_it_look_first(two: tuple[NameNodeThread, NameNodeThr
         first.create(f"/d/{n}", overwrite=True)
     # Each of the 40 would conflict without it.
     assert conflicts(two[0]) < 5
-    assert runner(two[0])._distrust_next > DISTRUST_MIN
+    assert runner(two[0])._trust.next_pause > PAUSE_MIN
 
 
 def test_what_does_not_commit_is_not_answered_from_memory(

@@ -36,7 +36,6 @@ from cairnfs.store.locks import LockTable
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.group import Group, Run, build_batch
-from cairnfs.transaction.hints import PathHints
 from cairnfs.transaction.numbers import Numbers
 from cairnfs.transaction.reply_cache import CallsInProgress
 from cairnfs.transaction.runner import (
@@ -49,7 +48,8 @@ from cairnfs.transaction.runner import (
     join_readings,
     stopped,
 )
-from cairnfs.transaction.transaction import Missing, OutOfNumbers, Transaction
+from cairnfs.transaction.seen_rows import RememberedRows
+from cairnfs.transaction.transaction import Entry, Missing, OutOfNumbers, Transaction
 from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
 
 HINTS_MAX = 400_000
@@ -80,7 +80,7 @@ class LockingRunner:
         self._prefetch = prefetch
         self._membership = membership or LoneMember()
         self._numbers = Numbers(store)
-        self._hints = PathHints(HINTS_MAX)
+        self._hints = RememberedRows(HINTS_MAX)
         self._peeked = PeekedTotals()
         self._in_progress = CallsInProgress(store)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -197,16 +197,18 @@ class LockingRunner:
         member = self._membership.next_batch()
         batch = build_batch(group, self._clock.now_ms(), self._membership.shard, member)
         try:
-            await store_transaction.commit(batch)
+            base = await store_transaction.commit(batch)
         except CommitUnknown as unknown:
             if member is None:
                 raise StoreUnavailableException("the outcome of a commit is unknown") from unknown
-            if await self._store.settle(member) is None:
+            settled = await self._store.settle(member)
+            if settled is None:
                 raise Conflict(list(batch.reads)) from unknown
+            base = settled
         self.statistics.commits += 1
         self.statistics.committed += 1
         for key, record in run.transaction.writes.items():
-            self._hints.note_entry(key, record)
+            self._hints.remember(key, Entry(record, base + 1))
 
 
 class SystemLockRunner(LockingRunner):

@@ -51,6 +51,7 @@ from cairnfs.transaction.runner import (
     join_readings,
     stopped,
 )
+from cairnfs.transaction.seen_rows import CachedRows, RememberedRows, RowsAtHand
 from cairnfs.transaction.transaction import (
     PRESUMED,
     Missing,
@@ -58,22 +59,14 @@ from cairnfs.transaction.transaction import (
     OutOfNumbers,
     Transaction,
 )
-from cairnfs.transaction.views import (
-    CachedRows,
-    LoadedRows,
-    PeekedTotals,
-    RememberedRows,
-    RowsAtHand,
-    Speculation,
-)
+from cairnfs.transaction.trust import Trust
+from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
 
 log = logging.getLogger(__name__)
 
 TURN_MAX = 1024  # calls taken up before the next commit
 CACHE_ENTRIES_MAX = 400_000
 HALVED_MIN = 16  # fewer calls are not worth two commits
-DISTRUST_MIN = 64  # calls that are not tried from memory after one was wrong to be
-DISTRUST_MAX = 4096
 
 Commit = Callable[[Batch], Awaitable[int]]
 
@@ -97,9 +90,8 @@ class OptimisticRunner:
         self._validate = store.local is None  # what was read from our own stays true
         self._numbers = Numbers(store)
         self._short_of: set[str] = set()
-        self._memory = RememberedRows(CACHE_ENTRIES_MAX)
-        self._distrust = 0  # after how many calls to try from memory again
-        self._distrust_next = DISTRUST_MIN
+        self._memory = RememberedRows(CACHE_ENTRIES_MAX)  # of a store that others write to
+        self._trust = Trust()
         self._cache = CachedRows(store.local, CACHE_ENTRIES_MAX) if store.local else None
         self._at_hand = RowsAtHand(self._cache) if self._cache is not None else self._memory
         self._peeked = PeekedTotals() if self._cache is None else None
@@ -183,11 +175,17 @@ class OptimisticRunner:
 
     async def _try_from_memory(self, calls: list[Call]) -> list[Call]:
         """Run what may be run on rows that were seen before; returns the other calls."""
-        if self._distrust:
-            self._distrust = max(0, self._distrust - len(calls))
+        if not self._trust.allows(len(calls)):
             return calls
         if self._peeked is not None:
             self._peeked.expire(self._clock.now_ms())
+        try:
+            return await self._try_each_from_memory(calls)
+        finally:
+            if self._cache is not None:
+                self._view.committed = self._cache
+
+    async def _try_each_from_memory(self, calls: list[Call]) -> list[Call]:
         self._view.committed = self._at_hand
         others = []
         for call in calls:
@@ -207,8 +205,6 @@ class OptimisticRunner:
                 self._start_commit()
                 await asyncio.sleep(0)
                 self._view.committed = self._at_hand
-        if self._cache is not None:
-            self._view.committed = self._cache
         return others
 
     async def _turn_alone(self) -> None:
@@ -267,12 +263,11 @@ class OptimisticRunner:
             result = call.operation.function(transaction, *call.arguments)
             transaction.seal()
         except Missing as missing:
-            if from_memory:  # then it lacks the same as soon as the others are read
-                call.wanted = self._prefetch(call.arguments, self._memory)
-                call.wanted = join_readings([call.wanted, missing.reading])
-                return False
-            assert call.wanted is not None
-            call.wanted = join_readings([call.wanted, missing.reading])
+            if self._cache is None:  # from memory, it lacks the same as soon as it is read
+                wanted = call.wanted or self._prefetch(call.arguments, self._memory)
+                call.wanted = join_readings([wanted, missing.reading])
+            else:
+                assert from_memory, "a store of our own is read as rows are asked for"
             return False
         except OutOfNumbers as out:
             self._short_of.add(out.counter)
@@ -370,8 +365,7 @@ class OptimisticRunner:
             self._cache.add_totals(group.totals, base)
             self._cache.drop_totals(id for run in group.runs for id in run.transaction.dropped)
         self._view.groups = [self._group]
-        if not self._distrust:
-            self._distrust_next = max(DISTRUST_MIN, self._distrust_next // 2)
+        self._trust.was_right()
         self._committed_txid = base + sum(run.transaction.changes_anything for run in group.runs)
         for run in group.runs:
             self._answer(run.call, run.result, run.error)
@@ -418,8 +412,7 @@ class OptimisticRunner:
         for key in conflict.keys:
             self._memory.forget(key)
         if any(run.transaction.reads.get(key) is PRESUMED for run in runs for key in conflict.keys):
-            self._distrust = self._distrust_next
-            self._distrust_next = min(DISTRUST_MAX, 2 * self._distrust_next)
+            self._trust.was_wrong()
 
     def _run_again(self, call: Call) -> None:
         self.statistics.conflicts[call.operation.name] += 1

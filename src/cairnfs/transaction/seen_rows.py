@@ -1,0 +1,220 @@
+"""Rows that were seen before, so that they need not be read again.
+
+`CachedRows` serves a store that this process alone writes to: a row once read
+stays true.  `RowsAtHand` are the same without a look into the store.
+`RememberedRows` are those of a shared store, as they were when last seen.  The last
+two are good for a try that is validated before it counts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from cairnfs.store.base import Key, LocalReads, Reading, Row, Scan, Totals
+from cairnfs.transaction.group import Addition
+from cairnfs.transaction.hints import HintedInode
+from cairnfs.transaction.records import decode
+from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing
+
+PAGED_ENTRIES_MAX = 50_000
+
+Page: TypeAlias = list[tuple[Key, Entry]]
+"""What a scan has found; whoever is given one leaves it as it is."""
+
+
+class RowCache:
+    """Rows that were seen, so many at most.
+
+    Two generations: what is found in the old one moves to the young one; when
+    that is full, the old one is dropped.  Near enough to least-recently-used
+    at the cost of one dictionary look-up.
+    """
+
+    def __init__(self, entries_max: int) -> None:
+        self._generation_max = entries_max // 2
+        self._young: dict[Key, Entry] = {}
+        self._old: dict[Key, Entry] = {}
+
+    def find(self, key: Key) -> Entry | None:
+        entry = self._young.get(key)
+        if entry is None and self._old:
+            entry = self._old.get(key)
+            if entry is not None:
+                self.remember(key, entry)
+        return entry
+
+    def remember(self, key: Key, entry: Entry) -> None:
+        """The latest version; without a record, there is nothing to be remembered."""
+        if entry.record is None:
+            self.forget(key)
+            return
+        if len(self._young) >= self._generation_max:
+            self._old = self._young
+            self._young = {}
+        self._young[key] = entry
+
+    def replace(self, key: Key, entry: Entry) -> None:
+        """A newer version was committed."""
+        self.remember(key, entry)
+
+    def knows(self, key: Key) -> bool:
+        return key in self._young or key in self._old
+
+    def forget(self, key: Key) -> None:
+        self._young.pop(key, None)
+        self._old.pop(key, None)
+
+    def clear(self) -> None:
+        self._young.clear()
+        self._old.clear()
+
+
+class CachedRows(RowCache):
+    """A bounded cache over a store of our own."""
+
+    never_lacks = True
+
+    def __init__(self, reads: LocalReads, entries_max: int) -> None:
+        super().__init__(entries_max)
+        self._reads = reads
+        self._totals: dict[int, Totals] = {}
+        self._pages: dict[tuple[int, int], dict[Scan, Page]] = {}  # by what they are pages of
+        self._paged = 0  # entries in them
+
+    def entry(self, key: Key) -> Entry:
+        entry = self._young.get(key) or self.find(key)
+        if entry is None:
+            row = self._reads.row(key)
+            if row is None:
+                return NO_ENTRY
+            entry = Entry(decode(key[0], row.data), row.since)
+            self.remember(key, entry)
+        return entry
+
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
+        return [row.key for row in self._reads.rows_of_id(table, id)]
+
+    def replace(self, key: Key, entry: Entry) -> None:
+        super().replace(key, entry)
+        if self._pages:
+            for page in self._pages.pop(key[:2], {}).values():
+                self._paged -= len(page)
+
+    def scan(self, scan: Scan) -> Page:
+        prefix = (scan.table, scan.a)
+        page = self._pages.get(prefix, {}).get(scan)
+        if page is None:
+            page = [
+                (row.key, self._young.get(row.key) or self._old.get(row.key) or entry_of(row))
+                for row in self._reads.scan(scan)
+            ]
+            self._paged += len(page)
+            if self._paged > PAGED_ENTRIES_MAX:
+                self._pages.clear()
+                self._paged = len(page)
+            self._pages.setdefault(prefix, {})[scan] = page
+        return page
+
+    def totals(self, id: int) -> Totals:
+        totals = self._totals.get(id)
+        if totals is None:
+            totals = self._reads.totals(id)
+            if len(self._totals) >= self._generation_max:
+                self._totals.clear()
+            self._totals[id] = totals
+        return totals
+
+    def add_totals(self, additions: dict[int, Addition], base: int) -> None:
+        """A group was committed: what it added is part of the totals now."""
+        for id, addition in additions.items():
+            totals = self._totals.get(id)
+            if totals is None:
+                continue
+            counts = tuple(map(operator.add, totals.counts, addition.counts))
+            if addition.writer is None:
+                self._totals[id] = totals._replace(counts=counts)
+            else:
+                self._totals[id] = Totals(counts, addition.mtime_ms, base + addition.writer.order)
+
+    def drop_totals(self, ids: Iterable[int]) -> None:
+        for id in ids:
+            self._totals.pop(id, None)
+
+    def clear(self) -> None:
+        super().clear()
+        self._totals.clear()
+        self._pages.clear()
+        self._paged = 0
+
+
+class RowsAtHand:
+    """What is cached of a store of our own; what is not, is not looked for."""
+
+    never_lacks = False
+
+    def __init__(self, cache: CachedRows) -> None:
+        self._cache = cache
+        self.knows = cache.knows
+
+    def entry(self, key: Key) -> Entry:
+        entry = self._cache.find(key)
+        if entry is None:
+            raise Missing(Reading(keys=[key]))
+        return entry
+
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
+        return self._cache.keys_of_id(table, id)
+
+    def scan(self, scan: Scan) -> Page:
+        return self._cache.scan(scan)
+
+    def totals(self, id: int) -> Totals:
+        return self._cache.totals(id)
+
+
+class RememberedRows(RowCache):
+    """Rows of a shared store as they were when last seen; anybody may have changed them since.
+
+    Calls that change something are tried on them, and validated when they are
+    committed.  For the others they are hints of what to read (`hints.Hints`).
+    """
+
+    never_lacks = False
+
+    def entry(self, key: Key) -> Entry:
+        entry = self._young.get(key) or self.find(key)
+        if entry is None:
+            raise Missing(Reading(keys=[key]))
+        return entry
+
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
+        raise Missing(Reading(ids=[(table, id)]))
+
+    def scan(self, scan: Scan) -> Page:
+        raise Missing(Reading(scans=[scan]))
+
+    def totals(self, id: int) -> Totals:
+        raise Missing(Reading(totals=[id]))
+
+    def get(self, key: Key) -> HintedInode | None:
+        """The inode that was found under a key."""
+        entry = self._young.get(key) or self.find(key)
+        inode: HintedInode | None = None if entry is None else entry.record
+        return inode
+
+    def note(self, keys: Iterable[Key], found: Mapping[Key, Entry]) -> None:
+        """Learn from what was read, and from what was not there."""
+        for key in keys:
+            entry = found.get(key)
+            known = self._young.get(key)
+            if entry is None:
+                if known is not None or self._old:
+                    self.forget(key)
+            elif known is None or known.since < entry.since:  # a commit may have overtaken it
+                self.remember(key, entry)
+
+
+def entry_of(row: Row) -> Entry:
+    return Entry(decode(row.key[0], row.data), row.since)
