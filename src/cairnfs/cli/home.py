@@ -5,10 +5,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from cairnfs.config_file import FILE_NAME, FILE_VARIABLE
+
 
 def home() -> Path:
     """$CAIRNFS_HOME, or ~/.cairnfs."""
     return Path(os.environ.get("CAIRNFS_HOME") or "~/.cairnfs").expanduser().absolute()
+
+
+def config_file(directory: Path | None = None) -> Path | None:
+    """The settings to use if none are named: $CAIRN_CONFIG, or those of a local cluster."""
+    if os.environ.get(FILE_VARIABLE):
+        return Path(os.environ[FILE_VARIABLE]).absolute()
+    path = (directory or home()) / FILE_NAME
+    return path if path.exists() else None
 
 
 def namespace_file(directory: Path) -> Path:

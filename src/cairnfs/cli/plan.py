@@ -17,7 +17,6 @@ from cairnfs.cli.ports import PORT_MAX, choose_port, is_free
 RPC_PORT = 8020
 TRANSFER_PORT, IPC_PORT, HTTP_PORT = 9866, 9867, 9864
 DATANODE_STEP = 10  # between the ports of one DataNode and those of the next
-DATANODES = 3
 DATANODES_MAX = 100
 _RESERVED = {9868, 9869, 9870, 9871}  # Hadoop's, of the NameNodes' web pages
 
