@@ -31,7 +31,7 @@ class Option:
     help: str
     check: Check | None = None
     flag: str = ""  # on the command line, if it has one there
-    hadoop: str = ""  # the property of HDFS that means the same
+    hadoop: str = ""  # the property of HDFS that means the same, in the same unit
 
     @property
     def key(self) -> str:
@@ -84,7 +84,6 @@ OPTIONS: tuple[Option, ...] = (
         "where the namespace is: sqlite:///path/of/file, or postgresql://user@host/database"
         " for any number of NameNodes",
         flag="--store",
-        hadoop="dfs.namenode.name.dir",
     ),
     Option("namenode", "host", "127.0.0.1", "address to listen on", flag="--host"),
     Option("namenode", "port", 8020, "RPC; 0 takes any that is free", _is_port, flag="--port"),
@@ -120,7 +119,6 @@ OPTIONS: tuple[Option, ...] = (
         "a DataNode that was not heard of for so long is avoided",
         _more_than_nothing,
         flag="--datanode-stale-after",
-        hadoop="dfs.namenode.stale.datanode.interval",
     ),
     Option(
         "namenode",
@@ -151,7 +149,6 @@ OPTIONS: tuple[Option, ...] = (
         (),
         "NameNodes to report to, all of a cluster: host:port",
         flag="--namenode",
-        hadoop="dfs.namenode.rpc-address",
     ),
     Option(
         "datanode",

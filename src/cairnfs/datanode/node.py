@@ -11,6 +11,7 @@ import threading
 from cairnfs.datanode.commands import Commands
 from cairnfs.datanode.copying import Copying
 from cairnfs.datanode.disk import Disk
+from cairnfs.datanode.figures import DataNodeFigures
 from cairnfs.datanode.heartbeat import RETRY_MAX_S, RETRY_MIN_S, Links, NameNodeLink
 from cairnfs.datanode.ipc import IpcCalls, IpcServer
 from cairnfs.datanode.namenode import NameNodeCalls, encode_storage
@@ -69,9 +70,10 @@ class DataNode:
         self.port: int = self._transfer_socket.getsockname()[1]
         self.ipc_port: int = self._ipc_socket.getsockname()[1]
         self.uuid = ""
+        self.figures = DataNodeFigures()
         self.failure: str | None = None  # why it has ended by itself
         self._lost_volumes: set[str] = set()
-        self._is_started = False
+        self.is_started = False
 
     def start(self) -> None:
         """Learn from a NameNode whose data this is; then serve, register and report."""
@@ -101,17 +103,31 @@ class DataNode:
             )
             for address in settings.namenodes
         ]
-        self.reports = Links(links)
+        figures = self.figures
+        self.reports = Links(links, figures)
         pool = Pool(namespace.block_pool_id)
-        copying = Copying(pool, self.replicas, settings)
+        copying = Copying(pool, self.replicas, settings, figures)
         operations = Operations(
-            Reading(pool, self.replicas, self.reports),
-            Writing(pool, self.replicas, self.reports, settings, datanode_uuid=self.uuid),
+            Reading(pool, self.replicas, self.reports, figures),
+            Writing(
+                pool,
+                self.replicas,
+                self.reports,
+                settings,
+                datanode_uuid=self.uuid,
+                figures=figures,
+            ),
             copying,
+            figures,
         )
         recovery = BlockRecovery(self.replicas, self.reports, settings, datanode_uuid=self.uuid)
         self.commands = Commands(
-            self.replicas, self.reports, copying, recovery, block_pool_id=pool.id
+            self.replicas,
+            self.reports,
+            copying,
+            recovery,
+            block_pool_id=pool.id,
+            figures=figures,
         )
         self.server = TransferServer(self._transfer_socket, operations, settings)
         calls = IpcCalls(
@@ -131,7 +147,7 @@ class DataNode:
             period_s=settings.scan_period_s,
         )
         self._watcher = threading.Thread(target=self._watch, name="datanode", daemon=True)
-        self._is_started = True
+        self.is_started = True
         for part in (self.server, self.ipc, self.reports, self.scanner, self._watcher):
             part.start()
         log.info("DataNode %s serves %s on %s:%d", self.uuid, pool.id, settings.host, self.port)
@@ -139,7 +155,7 @@ class DataNode:
     def stop(self) -> None:
         """End everything; what was acknowledged is on its way to the disks."""
         self._stopping.set()
-        if self._is_started:
+        if self.is_started:
             self.stopped.wait()
         else:
             self._close_all()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from cairnfs.datanode.connection import Connection
+from cairnfs.datanode.figures import BYTES_WRITTEN, DataNodeFigures
 from cairnfs.datanode.peers import Answering, Pool, address_of, connect, describe
 from cairnfs.datanode.pipeline import BlockReceiver, TransferWriter
 from cairnfs.datanode.replica import Block, Replica
@@ -41,12 +42,14 @@ class Writing:
         settings: DataNodeSettings,
         *,
         datanode_uuid: str,
+        figures: DataNodeFigures,
     ) -> None:
         self._pool = pool
         self._replicas = replicas
         self._reports = reports
         self._settings = settings
         self._datanode_uuid = datanode_uuid
+        self._figures = figures
 
     def write_block(self, message: pb.OpWriteBlockProto, connection: Connection) -> None:
         """Take part in a pipeline, or take over a copy."""
@@ -71,7 +74,7 @@ class Writing:
             receiver = self._receiver(
                 replica, writer, decode_checksum(message.requestedChecksum), acknowledges
             )
-            receiver.receive()
+            self._receive(receiver)
             if message.stage == Stage.TRANSFER_RBW:
                 self._replicas.convert_temporary_to_rbw(replica.block, replica.received_bytes)
             elif not acknowledges:
@@ -86,6 +89,13 @@ class Writing:
         with ExitStack() as cleanup:
             cleanup.callback(writer.finished)
             yield writer, cleanup
+
+    def _receive(self, receiver: BlockReceiver) -> None:
+        had_bytes = receiver.replica.received_bytes
+        try:
+            receiver.receive()
+        finally:
+            self._figures.add(BYTES_WRITTEN, receiver.replica.received_bytes - had_bytes)
 
     def _receiver(
         self, replica: Replica, writer: TransferWriter, checksum: Checksum, acknowledges: bool
@@ -199,7 +209,7 @@ class Writing:
             )
             ending.callback(self._replicas.release, replica, writer)
             receiver = self._receiver(replica, writer, checksum, acknowledges=False)
-            receiver.receive()
+            self._receive(receiver)
             receiver.finalize(delete_hint=message.delHint)
             proxy.read_exactly(2)  # the source's thread is free again
         connection.send(encode_response())

@@ -34,11 +34,13 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up_logging(level: str, format: str, stream: TextIO | None = None) -> None:
-    """Let this process say what is at least of this level; `format` is text or json."""
+    """Let this process say what is at least of this level; `format` is text or json.
+
+    Where somebody has set up logging before, a test for example, it stays as it is.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else logging.Formatter(TEXT))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
-    logging.captureWarnings(True)
+    logging.basicConfig(level=level, handlers=[handler])
 
 
 def _format_time(seconds: float) -> str:
