@@ -25,7 +25,10 @@ UNWRITTEN_BYTES_MAX = 64 << 20
 COMPLAIN_INTERVAL_S = 60.0
 
 # What says that the file is not ours to write: a mistake, to be told when we start.
-_MISTAKES = {errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ELOOP}
+_MISTAKES = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG),
+    *(errno.EISDIR, errno.ENOTDIR, errno.EEXIST),
+}
 
 
 class AuditFile:

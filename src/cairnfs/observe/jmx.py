@@ -145,10 +145,8 @@ def rpc_beans(
                 "RpcQueueTimeAvgTime": 0.0,  # a call is taken up as it arrives
                 "RpcProcessingTimeNumOps": total.count,
                 "RpcProcessingTimeAvgTime": average_ms(total),
-                "RpcCallSuccesses": total.count - sum(calls.errors.values()),
                 "NumOpenConnections": connections,
-                "NumInProcessHandler": under_way,
-                "CallQueueLength": waiting,
+                "CallQueueLength": under_way + waiting,
                 "TotalRequests": total.count,
             },
         ),

@@ -60,6 +60,18 @@ def _totals(facts: NameNodeFacts) -> dict[str, Any]:
         "LowRedundancyBlocks": facts.low_redundancy,
         "ScheduledReplicationBlocks": facts.copies_pending,
         "PendingDeletionBlocks": facts.rows.get(Table.INVALIDATIONS, 0),
+        "NumLiveDataNodes": len(facts.live),
+        "NumDeadDataNodes": len(facts.dead),
+        "NumInServiceLiveDataNodes": len(facts.in_state(AdminState.NORMAL, alive=True)),
+        "NumDecomLiveDataNodes": len(facts.in_state(AdminState.DECOMMISSIONED, alive=True)),
+        "NumDecomDeadDataNodes": len(facts.in_state(AdminState.DECOMMISSIONED, alive=False)),
+        "NumDecommissioningDataNodes": len(facts.in_state(AdminState.DECOMMISSION_INPROGRESS)),
+        "NumEnteringMaintenanceDataNodes": len(facts.in_state(AdminState.ENTERING_MAINTENANCE)),
+        "NumInMaintenanceLiveDataNodes": len(facts.in_state(AdminState.IN_MAINTENANCE, alive=True)),
+        "NumInMaintenanceDeadDataNodes": len(
+            facts.in_state(AdminState.IN_MAINTENANCE, alive=False)
+        ),
+        "VolumeFailuresTotal": facts.sum(lambda node: node.failed_volumes),
     }
 
 
@@ -87,23 +99,11 @@ def _namesystem(facts: NameNodeFacts) -> dict[str, Any]:
 
 
 def _state(facts: NameNodeFacts) -> dict[str, Any]:
-    decommissioned = (AdminState.DECOMMISSIONED,)
     return {
         "FSState": "safeMode" if facts.is_in_safe_mode else "Operational",
         **_totals(facts),
         "MaxObjects": 0,
-        "NumLiveDataNodes": len(facts.live),
-        "NumDeadDataNodes": len(facts.dead),
         "NumStaleDataNodes": sum(node.is_stale for node in facts.live),
-        "NumDecomLiveDataNodes": len(facts.in_state(*decommissioned, alive=True)),
-        "NumDecomDeadDataNodes": len(facts.in_state(*decommissioned, alive=False)),
-        "NumDecommissioningDataNodes": len(facts.in_state(AdminState.DECOMMISSION_INPROGRESS)),
-        "NumEnteringMaintenanceDataNodes": len(facts.in_state(AdminState.ENTERING_MAINTENANCE)),
-        "NumInMaintenanceLiveDataNodes": len(facts.in_state(AdminState.IN_MAINTENANCE, alive=True)),
-        "NumInMaintenanceDeadDataNodes": len(
-            facts.in_state(AdminState.IN_MAINTENANCE, alive=False)
-        ),
-        "VolumeFailuresTotal": facts.sum(lambda node: node.failed_volumes),
     }
 
 
@@ -128,6 +128,7 @@ def _info(namenode: NameNode, facts: NameNodeFacts) -> dict[str, Any]:
         "TotalBlocks": facts.rows.get(Table.BLOCKS, 0),
         "NumberOfMissingBlocks": facts.queues[CheckQueue.CORRUPT],
         "NumberOfMissingBlocksWithReplicationFactorOne": 0,
+        "HighestPriorityLowRedundancyReplicatedBlocks": facts.queues[CheckQueue.HIGHEST],
         "Threads": facts.process.threads,
         "LiveNodes": json.dumps({node.name: _live_node(node) for node in facts.live}),
         "DeadNodes": json.dumps({node.name: _dead_node(node) for node in facts.dead}),
