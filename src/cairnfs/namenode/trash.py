@@ -130,9 +130,9 @@ class Trash:
         return entries
 
     async def _list(self, directory: FsPath, after: bytes, count: int) -> list[FileStatus]:
-        """A page of a directory; nothing if there is none."""
+        """A page of a directory; nothing if there is none, or it is a file."""
         listing = await self._run(get_listing, directory, after, count)
-        return [] if listing is None else listing.entries
+        return [] if listing is None else [entry for entry in listing.entries if entry.name]
 
     async def _run(self, operation: Operation[R], *arguments: object) -> R:
         result: R = await run(self._runner, Call(operation, (self._caller, *arguments)))
