@@ -7,6 +7,7 @@ import json
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,9 +20,15 @@ from tests.observe.servers import (
     served_pages,
 )
 
+from cairnfs.config import NameNodeSettings
 from cairnfs.config_file import load_config
+from cairnfs.datanode.figures import DataNodeFigures
 from cairnfs.datanode.node import DataNode
 from cairnfs.errors import HdfsError, StoreUnavailableException
+from cairnfs.namenode.__main__ import SERVICES
+from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
+from cairnfs.namenode.opening import format_namespace
+from cairnfs.namenode.server import RpcServer
 from cairnfs.observe.jmx import BadQuery, matches
 from cairnfs.observe.namenode_facts import RowCounts
 from cairnfs.observe.namenode_source import NameNodeSource
@@ -268,3 +275,59 @@ def test_rows_are_not_counted_at_every_question() -> None:
     assert asyncio.run(counts.get()) == first
     now_s[0] = 1600.0
     assert asyncio.run(counts.get()) != first
+
+
+def test_of_several_namenodes_one_has_each_duty(postgres_dsn: str) -> None:
+    """And conflicts between them are counted, by operation."""
+    asyncio.run(format_namespace(postgres_dsn))
+    with ExitStack() as stack:
+        threads = [
+            stack.enter_context(NameNodeThread(NameNodeSettings(postgres_dsn, duty_interval_s=0.1)))
+            for _ in range(2)
+        ]
+        config = load_config(environment={})
+        pages = [
+            stack.enter_context(
+                served_pages(thread, NameNodeSource(thread.namenode, served(thread), 8020, config))
+            )
+            for thread in threads
+        ]
+
+        def owners(duty: str) -> list[float]:
+            return [each.sample("cairnfs_namenode_duty", duty=duty) for each in pages]
+
+        wait_until(lambda: sum(owners("redundancy")) == 1)
+        wait_until(lambda: sum(owners("reclaim")) == 1)
+        clients = [thread.client() for thread in threads]
+        clients[0].mkdirs("/dir")
+        with ThreadPoolExecutor(2) as pool:
+            for _ in pool.map(fight, clients):
+                pass
+        conflicts = [
+            value
+            for each in pages
+            for (name, _), value in each.samples().items()
+            if name == "cairnfs_namenode_conflicts_total"
+        ]
+        assert sum(conflicts) > 0
+        assert all(each.sample("cairnfs_namenode_reads_total") > 0 for each in pages)
+
+
+def fight(client: ClientProtocol) -> None:
+    """Change the same row as somebody else, again and again."""
+    for mode in range(0o700, 0o777):
+        client.set_permission("/dir", mode)
+
+
+def served(thread: NameNodeThread) -> RpcServer:
+    return RpcServer(thread.namenode, SERVICES)
+
+
+def test_failures_of_a_datanode_are_counted_by_operation() -> None:
+    figures = DataNodeFigures()
+    with pytest.raises(OSError, match="gone"), figures.operation("read_block"):
+        raise OSError("gone")
+    with figures.operation("read_block"):
+        pass
+    assert figures.errors == {("read_block", "OSError"): 1}
+    assert figures.operations["read_block"].count == 2

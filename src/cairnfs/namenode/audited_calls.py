@@ -40,6 +40,7 @@ def note_call(
     header: CallHeader,
     ugi: str,
     address: str,
+    proto: str,
     transaction: Transaction | None,
     response: bytes,
     error: BaseException | None,
@@ -69,6 +70,7 @@ def note_call(
             src=None if source is None else as_text(source),
             dst=None if dst is None else as_text(dst),
             status=status,
+            proto=proto,
             caller_context=header.caller_context,
             caller_signature=header.caller_signature,
         )

@@ -163,6 +163,7 @@ class RpcConnection(asyncio.BufferedProtocol):
         self.calls = server.namenode.calls
         self.audit = server.namenode.audit
         self.ugi = ""
+        self.proto = "rpc"
         self._handlers: Mapping[Method, Handler] = server.handlers
         self._buffer = server.buffer
         self._machine = ServerConnection(server.methods, self._authorize)

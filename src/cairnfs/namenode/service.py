@@ -63,6 +63,7 @@ class Connection(Protocol):
     calls: CallFigures
     audit: AuditLog | None
     ugi: str  # who calls, as the audit log says it
+    proto: str  # and how: rpc or webhdfs
 
     def send_reply(self, reply: bytes) -> None:
         """Send the one reply to a call of this connection, if there is still someone to read it."""
@@ -183,35 +184,38 @@ class IncomingCall:
         reply = rpc_replies.encode_error(call.call_id, header.client_id, header.retry_count, error)
         self._reply(reply, b"", error)
 
-    def _reply(self, reply: bytes, response: bytes, error: HdfsError | None) -> None:
+    def note_end(self, response: bytes, error: HdfsError | None) -> None:
+        """The call has its answer: count it, and put it into the audit log."""
         method, connection = self._call.method, self._connection
-        if self._is_answered:
-            log.error("%s has been answered already", method)
-            return
-        self._is_answered = True
         connection.calls.note(method, perf_counter() - self._began_s)
         if error is not None:
             connection.calls.note_error(method, error)
-        if connection.audit is not None:
-            self._note(connection.audit, response, error)
-        connection.send_reply(reply)
-
-    def _note(self, audit: AuditLog, response: bytes, error: HdfsError | None) -> None:
+        if connection.audit is None:
+            return
         submitted, self._submitted = self._submitted, None  # which knows us, too
         try:
             note_call(
-                audit,
-                method=self._call.method,
+                connection.audit,
+                method=method,
                 request=self.request,
                 header=self._call.header,
-                ugi=self._connection.ugi,
+                ugi=connection.ugi,
                 address=self.caller.address,
+                proto=connection.proto,
                 transaction=None if submitted is None else submitted.transaction,
                 response=response,
                 error=error,
             )
         except Exception:  # the caller is answered all the same
-            log.exception("%s could not be put into the audit log", self._call.method)
+            log.exception("%s could not be put into the audit log", method)
+
+    def _reply(self, reply: bytes, response: bytes, error: HdfsError | None) -> None:
+        if self._is_answered:
+            log.error("%s has been answered already", self._call.method)
+            return
+        self._is_answered = True
+        self.note_end(response, error)
+        self._connection.send_reply(reply)
 
     def _submit(
         self,
@@ -226,7 +230,7 @@ class IncomingCall:
                 key = CallKey(header.client_id, self._call.call_id)
                 is_retry = header.retry_count > 0
         call = Call(operation, arguments, done, key, is_retry)
-        if self._connection.audit is not None:
+        if self._connection.audit is not None and not self._is_answered:
             self._submitted = call
         self._connection.namenode.runner.submit(call)
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from cairnfs.config_file import Config
 from cairnfs.datanode import figures as names
-from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.settings import SOFTWARE_VERSION
 from cairnfs.datanode.volumes import Volume
 from cairnfs.observe.conf import Property, properties_of
 from cairnfs.observe.jmx import Bean, bean, process_beans
 from cairnfs.observe.process import ProcessFacts, process_families
 from cairnfs.observe.prometheus import Family, counter, gauge, histogram
+
+if TYPE_CHECKING:  # a DataNode serves these pages itself
+    from cairnfs.datanode.node import DataNode
 
 _BYTES = {
     names.BYTES_READ: "Sent to clients.",
