@@ -73,7 +73,12 @@ class DataNode:
         self.figures = DataNodeFigures()
         self.failure: str | None = None  # why it has ended by itself
         self._lost_volumes: set[str] = set()
-        self.is_started = False
+        self._is_started = False
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a NameNode was found, and all of it is at work."""
+        return self._is_started
 
     def start(self) -> None:
         """Learn from a NameNode whose data this is; then serve, register and report."""
@@ -147,7 +152,7 @@ class DataNode:
             period_s=settings.scan_period_s,
         )
         self._watcher = threading.Thread(target=self._watch, name="datanode", daemon=True)
-        self.is_started = True
+        self._is_started = True
         for part in (self.server, self.ipc, self.reports, self.scanner, self._watcher):
             part.start()
         log.info("DataNode %s serves %s on %s:%d", self.uuid, pool.id, settings.host, self.port)
@@ -155,7 +160,7 @@ class DataNode:
     def stop(self) -> None:
         """End everything; what was acknowledged is on its way to the disks."""
         self._stopping.set()
-        if self.is_started:
+        if self._is_started:
             self.stopped.wait()
         else:
             self._close_all()
