@@ -161,6 +161,9 @@ def test_flags_are_declared_from_the_table(capsys: pytest.CaptureFixture[str]) -
     add_flags(parser, "namenode", "logging")
     config = config_of(parser.parse_args(["--port", "7", "--log-format", "json"]))
     assert (config.integer("namenode.port"), config.text("logging.format")) == (7, "json")
+    assert not config.is_on("datanode.sync_on_close")
+    add_flags(of_a_datanode := argparse.ArgumentParser(), "datanode")
+    assert config_of(of_a_datanode.parse_args(["--sync-on-close"])).is_on("datanode.sync_on_close")
     with pytest.raises(ConfigError, match=r"^--port: namenode.port must be a whole number"):
         config_of(parser.parse_args(["--port", "x"]))
     with pytest.raises(SystemExit):

@@ -125,7 +125,16 @@ def add_flags(parser: argparse.ArgumentParser, *sections: str) -> None:
         help=f"settings, as `cairn config show` prints them (${FILE_VARIABLE})",
     )
     for option in options_of(*sections):
-        if option.flag:
+        if option.flag and isinstance(option.default, bool):
+            opposite = "false" if option.default else "true"
+            parser.add_argument(
+                option.flag,
+                dest=option.key,
+                action="store_const",
+                const=opposite,
+                help=option.help.replace("%", "%%"),
+            )
+        elif option.flag:
             default = "" if option.default in ("", ()) else f" ({option.default})"
             parser.add_argument(
                 option.flag,

@@ -214,6 +214,7 @@ OPTIONS: tuple[Option, ...] = (
         "sync_on_close",
         False,
         "whether a block is forced to the disk when it is complete",
+        flag="--sync-on-close",
         hadoop="dfs.datanode.synconclose",
     ),
     # `cairn cluster`.
