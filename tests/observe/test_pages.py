@@ -112,6 +112,7 @@ def test_the_namespace_and_the_cluster_are_described(observed: Observed) -> None
     assert pages.sample("cairnfs_namenode_commits_total") > 0
     calls = pages.sample("cairnfs_namenode_operations_total")
     assert calls >= pages.sample("cairnfs_namenode_committed_total") > 0
+    assert 0 <= pages.sample("cairnfs_namenode_loop_lag_seconds") < 10
     assert pages.sample("cairnfs_namenode_connections") >= 1  # the DataNode's
     assert pages.sample("cairnfs_namenode_audit_lines_total", outcome="lost") == 0
     assert pages.sample("process_resident_memory_bytes") > 1 << 20

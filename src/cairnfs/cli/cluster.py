@@ -10,10 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cairnfs.cli.errors import CommandError
-from cairnfs.cli.home import config_file, home
+from cairnfs.cli.home import config_file, home, read_config
 from cairnfs.cli.local_cluster import LocalCluster, Node, Status
-from cairnfs.config_file import Config, ConfigError, load_config
 
 _DESCRIPTION = """\
 A NameNode and DataNodes as background processes, all on 127.0.0.1, with data, logs and pid
@@ -33,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def up(cluster: LocalCluster, given: argparse.Namespace) -> int:
     """Start it; how to use it goes to standard output, progress to the other."""
-    config = _load_config(given.config or config_file(cluster.directory))
+    config = read_config(given.config or config_file(cluster.directory))
     is_as_asked = (
         cluster.exists
         and given.port is None
@@ -53,13 +51,6 @@ def up(cluster: LocalCluster, given: argparse.Namespace) -> int:
         )
     print(usage(cluster, cluster.status()))
     return 0
-
-
-def _load_config(path: Path | None) -> Config:
-    try:
-        return load_config(path)
-    except ConfigError as error:
-        raise CommandError("\n       ".join(error.problems)) from None
 
 
 def down(cluster: LocalCluster) -> int:

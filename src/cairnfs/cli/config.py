@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.home import config_file
-from cairnfs.config_file import Config, ConfigError, load_config
+from cairnfs.cli.home import config_file, read_config
+from cairnfs.config_file import Config
 from cairnfs.options import SECTIONS, show_value
 
 _DESCRIPTION = """\
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     if given.action == "check":
         return check(given.file)
-    print(show(_load(given.config or config_file()), explain=given.explain))
+    print(show(read_config(given.config or config_file()), explain=given.explain))
     return 0
 
 
@@ -44,7 +44,7 @@ def check(path: Path) -> int:
 
     Nodes are not started: that a store can be opened or a port is free is not looked at.
     """
-    config = _load(path, environment={})
+    config = read_config(path, environment={})
     # Heavy, and only for what one setting says of another.
     from cairnfs.datanode.__main__ import settings_of as datanode_settings_of
     from cairnfs.namenode.__main__ import settings_of as namenode_settings_of
@@ -57,13 +57,6 @@ def check(path: Path) -> int:
         raise CommandError(f"{path}: {error}") from None
     print(f"{path} is in order")
     return 0
-
-
-def _load(path: Path | None, environment: dict[str, str] | None = None) -> Config:
-    try:
-        return load_config(path, environment=environment)
-    except ConfigError as error:
-        raise CommandError("\n       ".join(error.problems)) from None
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -26,12 +26,12 @@ from pathlib import Path
 
 import cairnfs
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.home import namespace_file
+from cairnfs.cli.home import config_file, namespace_file, read_config
 from cairnfs.cli.overview import DataNodeReport, NameNodeClient, Overview
 from cairnfs.cli.plan import DATANODES_MAX, Plan, Planner, datanode_name
 from cairnfs.cli.ports import HOST
 from cairnfs.cli.processes import Daemon, State, python_command, stop
-from cairnfs.config_file import DEFAULT, Config, load_config
+from cairnfs.config_file import DEFAULT, Config
 from cairnfs.errors import HdfsError
 
 NAMENODE = "namenode"
@@ -94,7 +94,7 @@ class LocalCluster:
         """Start whatever does not run, and wait until all of it serves."""
         if datanodes is not None and not 1 <= datanodes <= DATANODES_MAX:
             raise CommandError(f"a cluster has 1 to {DATANODES_MAX} DataNodes, not {datanodes}")
-        config = config or load_config()
+        config = config or read_config(config_file(self.directory))
         self._make_directory()
         with self._alone():
             plan = self._make_plan(datanodes, port, base_port, config, say)

@@ -1,6 +1,7 @@
 """What a DataNode has done since it was started, counted by the threads that do it.
 
-A few additions for each transfer, each under a lock: nothing is counted packet by packet.
+Additions are made under a lock, and few: for each operation, and for each piece that is
+written at once, since some files are written for days.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from cairnfs.datanode.connection import Connection
-from cairnfs.datanode.figures import BYTES_WRITTEN, DataNodeFigures
+from cairnfs.datanode.figures import DataNodeFigures
 from cairnfs.datanode.peers import Answering, Pool, address_of, connect, describe
 from cairnfs.datanode.pipeline import BlockReceiver, TransferWriter
 from cairnfs.datanode.replica import Block, Replica
@@ -74,7 +74,7 @@ class Writing:
             receiver = self._receiver(
                 replica, writer, decode_checksum(message.requestedChecksum), acknowledges
             )
-            self._receive(receiver)
+            receiver.receive()
             if message.stage == Stage.TRANSFER_RBW:
                 self._replicas.convert_temporary_to_rbw(replica.block, replica.received_bytes)
             elif not acknowledges:
@@ -90,13 +90,6 @@ class Writing:
             cleanup.callback(writer.finished)
             yield writer, cleanup
 
-    def _receive(self, receiver: BlockReceiver) -> None:
-        had_bytes = receiver.replica.received_bytes
-        try:
-            receiver.receive()
-        finally:
-            self._figures.add(BYTES_WRITTEN, receiver.replica.received_bytes - had_bytes)
-
     def _receiver(
         self, replica: Replica, writer: TransferWriter, checksum: Checksum, acknowledges: bool
     ) -> BlockReceiver:
@@ -108,6 +101,7 @@ class Writing:
             settings=self._settings,
             checksum=checksum,
             acknowledges=acknowledges,
+            figures=self._figures,
         )
 
     def _open_replica(
@@ -209,7 +203,7 @@ class Writing:
             )
             ending.callback(self._replicas.release, replica, writer)
             receiver = self._receiver(replica, writer, checksum, acknowledges=False)
-            self._receive(receiver)
+            receiver.receive()
             receiver.finalize(delete_hint=message.delHint)
             proxy.read_exactly(2)  # the source's thread is free again
         connection.send(encode_response())

@@ -6,6 +6,7 @@ read from the store.  Rows that have to be counted one by one are counted rarely
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -66,6 +67,7 @@ class NameNodeFacts:
     connections: int
     calls_under_way: int
     calls_waiting: int
+    lag_s: float  # how long the event loop lets us wait
     is_in_safe_mode: bool
     safe_mode: str  # in words
     duties: frozenset[str]  # those that are ours
@@ -112,6 +114,9 @@ class NameNodeObserver:
 
     async def gather(self) -> NameNodeFacts:
         namenode, server = self.namenode, self.server
+        asked_s = time.monotonic()
+        await asyncio.sleep(0)
+        lag_s = time.monotonic() - asked_s
         facts = NameNodeFacts(
             process=ProcessFacts.gather(),
             datanodes=[_describe(namenode, node) for node in namenode.datanodes],
@@ -120,6 +125,7 @@ class NameNodeObserver:
             connections=server.open_connections,
             calls_under_way=server.calls_under_way,
             calls_waiting=server.calls_waiting,
+            lag_s=lag_s,
             is_in_safe_mode=namenode.safe_mode.is_on,
             safe_mode=namenode.safe_mode.describe() if namenode.safe_mode.is_on else "",
             duties=frozenset(filter(namenode.membership.holds, namenode.duties.owned)),

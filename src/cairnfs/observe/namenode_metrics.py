@@ -52,6 +52,9 @@ def _calls(namenode: NameNode, facts: NameNodeFacts) -> Iterator[Family]:
     yield gauge("cairnfs_namenode_calls_waiting", "Calls received, not taken up yet.").add(
         facts.calls_waiting
     )
+    yield gauge(
+        "cairnfs_namenode_loop_lag_seconds", "How long what is ready had to wait, this time."
+    ).add(facts.lag_s)
     yield gauge("cairnfs_namenode_connections", "Open connections.").add(facts.connections)
     if namenode.audit is not None:
         lines = counter("cairnfs_namenode_audit_lines_total", "Lines of the audit log.")
