@@ -133,7 +133,7 @@ class Cairn(Server):
         self._spawn(
             "namenode",
             "cairnfs.namenode",
-            *("--store", store, "--port", str(self._port), *arguments),
+            *("--store", store, "--port", str(self._port), "--http-port", "0", *arguments),
         )
 
     def _spawn(self, role: str, module: str, *arguments: str) -> None:

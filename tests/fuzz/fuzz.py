@@ -354,7 +354,16 @@ def cluster() -> Iterator[tuple[Process, int, Process, int, int]]:
         namenode = Process(
             "namenode",
             directory,
-            *("cairnfs.namenode", "--store", store, "--port", str(rpc), "--format"),
+            *(
+                "cairnfs.namenode",
+                "--store",
+                store,
+                "--port",
+                str(rpc),
+                "--http-port",
+                "0",
+                "--format",
+            ),
         )
         started = [namenode]
         try:

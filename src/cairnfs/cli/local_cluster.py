@@ -147,6 +147,11 @@ class LocalCluster:
     def uri(self) -> str:
         return _uri(self._read_plan())
 
+    @property
+    def http_uri(self) -> str:
+        """What clients that speak HTTP call it."""
+        return f"http://{HOST}:{self._read_plan().namenode.http_port}"
+
     def connect(self) -> NameNodeClient:
         return NameNodeClient(HOST, self._read_plan().namenode.port, ANSWER_LIMIT_S)
 
@@ -265,7 +270,14 @@ class LocalCluster:
         from cairnfs.namenode.opening import sqlite_url
 
         store = sqlite_url(namespace_file(self.directory))
-        return _python("cairnfs.namenode", store=store, host=HOST, port=plan.namenode.port)
+        namenode = plan.namenode
+        return _python(
+            "cairnfs.namenode",
+            store=store,
+            host=HOST,
+            port=namenode.port,
+            http_port=namenode.http_port,
+        )
 
     def _datanode_command(self, plan: Plan, index: int) -> list[str]:
         datanode = plan.datanodes[index]

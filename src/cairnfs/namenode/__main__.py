@@ -17,26 +17,34 @@ from cairnfs.namenode.datanodes import DEAD_AFTER_S, STALE_AFTER_S
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namenode.server import RpcServer
+from cairnfs.web.namenode import make_app
+from cairnfs.web.server import HttpServer, listen
 
 RPC_PORT = 8020
+HTTP_PORT = 9870
 SERVICES = (CLIENT_SERVICE, DATANODE_SERVICE, LIFELINE_SERVICE, *ADMIN_SERVICES)
 
 
-async def serve(settings: NameNodeSettings, host: str, port: int) -> None:
+async def serve(settings: NameNodeSettings, host: str, port: int, http_port: int) -> None:
     """Serve until SIGTERM or SIGINT."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    namenode = await NameNode.start(settings)
-    try:
-        server = RpcServer(namenode, SERVICES)
-        port = await server.start(host, port)
-        print(f"NameNode up: hdfs://{host}:{port}", flush=True)
-        await stopping.wait()
-        await server.stop()
-    finally:
-        await namenode.stop()
+    with listen(host, http_port) as http_socket:
+        namenode = await NameNode.start(settings)
+        try:
+            server = RpcServer(namenode, SERVICES)
+            port = await server.start(host, port)
+            http = HttpServer(make_app(server, f"{host}:{port}"))
+            http_port = await http.start_on(http_socket)
+            print(f"NameNode up: hdfs://{host}:{port}", flush=True)
+            print(f"WebHDFS: http://{host}:{http_port}/webhdfs/v1/", flush=True)
+            await stopping.wait()
+            await http.stop()
+            await server.stop()
+        finally:
+            await namenode.stop()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,6 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--store", required=True, help="sqlite:///path or postgresql://...")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=RPC_PORT)
+    parser.add_argument("--http-port", type=int, default=HTTP_PORT, help="WebHDFS")
     parser.add_argument("--format", action="store_true", help="make an empty namespace first")
     parser.add_argument(
         "--datanode-stale-after",
@@ -72,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         if given.format:
             asyncio.run(format_namespace(given.store))
-        asyncio.run(serve(settings, given.host, given.port))
+        asyncio.run(serve(settings, given.host, given.port, given.http_port))
     except (HdfsError, OSError, SchemaVersionError, ValueError) as error:
         text = getattr(error, "strerror", None) or error  # without "[Errno 98]"
         print(f"namenode: {text}", file=sys.stderr)

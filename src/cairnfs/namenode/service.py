@@ -156,12 +156,10 @@ class IncomingCall:
 
     def fail(self, error: BaseException) -> None:
         """The call has failed: with an error that callers know, or with one of our own."""
-        if not isinstance(error, HdfsError):
-            log.error("%s failed", self._call.method, exc_info=error)
-            error = IOException(f"{type(error).__name__} in {self._call.method.name}; see the log")
         call, header = self._call, self._call.header
+        told = as_told(error, call.method)
         self._reply(
-            rpc_replies.encode_error(call.call_id, header.client_id, header.retry_count, error)
+            rpc_replies.encode_error(call.call_id, header.client_id, header.retry_count, told)
         )
 
     def _reply(self, reply: bytes) -> None:
@@ -195,3 +193,11 @@ class IncomingCall:
                 self.answer(response)
                 return
         self.fail(error)
+
+
+def as_told(error: BaseException, method: Method) -> HdfsError:
+    """The error as callers know it; one of our own goes to the log instead."""
+    if isinstance(error, HdfsError):
+        return error
+    log.error("%s failed", method, exc_info=error)
+    return IOException(f"{type(error).__name__} in {method.name}; see the log")

@@ -1,0 +1,15 @@
+"""All that a NameNode offers over HTTP."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+import cairnfs.webhdfs.namenode as webhdfs
+from cairnfs.namenode.server import RpcServer
+
+
+def make_app(server: RpcServer, rpc_address: str) -> web.Application:
+    """An application for `HttpServer`; `rpc_address` is how the NameNode's RPC port is named."""
+    app = web.Application()
+    webhdfs.add_routes(app, server, rpc_address)
+    return app
