@@ -164,7 +164,7 @@ class Normaliser:
             (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), "ADDRESS"),
             (re.compile(r"\blocalhost\b"), "HOST"),
             (
-                re.compile(rf"\b(user\.name=|/user/|user=|impersonate |User: ){user}\b"),
+                re.compile(rf"(user\.name=|/user/|user=|impersonate |User: ){user}\b"),
                 rf"\1{SUPERUSER}",
             ),
             (re.compile(rf"(?<=inode=\"){user}\b"), SUPERUSER),

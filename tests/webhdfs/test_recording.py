@@ -1,7 +1,7 @@
 """WebHDFS on CairnFS answers as on HDFS.
 
-What HDFS answers is in golden.txt, recorded by `record.py`; the differences that there are, each with
-its reason, in docs/webhdfs.md: not one more, and not one less.
+What HDFS answers is in golden.txt, recorded by `record.py`; the differences that there are, each
+with its reason, in docs/webhdfs.md: not one more, and not one less.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class HttpServer:
     """Serves an application from `start` until `stop`, in one event loop."""
 
     def __init__(self, app: web.Application) -> None:
-        app.middlewares.insert(0, web.middleware(self._note_request))
+        app.middlewares.insert(0, self._note_request)
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -89,6 +89,7 @@ class HttpServer:
         self._strangers[connection] = loop.call_later(FIRST_REQUEST_S, end)
         return connection
 
+    @web.middleware
     async def _note_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         timer = self._strangers.pop(request.protocol, None)
         if timer is not None:

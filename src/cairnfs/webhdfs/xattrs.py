@@ -8,7 +8,7 @@ import binascii
 from cairnfs.errors import HadoopIllegalArgumentException, IOException
 from cairnfs.wire.proto import xattr_pb2
 
-_NAMESPACES = {name.lower(): name for name in xattr_pb2.XAttrProto.XAttrNamespaceProto}
+_NAMESPACES = {name.lower(): name for name, _ in xattr_pb2.XAttrProto.XAttrNamespaceProto.items()}
 
 
 def parse_name(text: str, value: bytes | None = None) -> xattr_pb2.XAttrProto:

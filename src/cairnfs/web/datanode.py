@@ -1,0 +1,16 @@
+"""All that a DataNode offers over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+import cairnfs.webhdfs.datanode as webhdfs
+
+
+def make_app(namenodes: Sequence[str]) -> web.Application:
+    """An application for `HttpServer`; `namenodes` are the RPC addresses of its NameNodes."""
+    app = web.Application()
+    webhdfs.add_routes(app, namenodes)
+    return app
