@@ -34,6 +34,7 @@ class NameNodeSettings:
     safe_mode_threshold: float = 0.999  # of the blocks, to be there before anything is changed
     datanode_stale_after_s: float = 30.0  # without a heartbeat, a DataNode is avoided
     datanode_dead_after_s: float = 630.0  # and at last its replicas are made anew elsewhere
+    data_through_namenode: bool = False  # whether WebHDFS's clients are spared the DataNodes
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "store", str(self.store))

@@ -29,7 +29,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> tuple[DataNodeSet
     add("--hostname", default="", help="name to announce")
     add("--port", type=int, default=9866, help="block transfer")
     add("--ipc-port", type=int, default=9867, help="RPC")
-    add("--http-port", type=int, default=9864, help="HTTP, announced only")
+    add("--http-port", type=int, default=9864, help="HTTP, for WebHDFS")
     add("--rack", default="", help="where this DataNode is")
     add("--reserved", type=int, default=0, metavar="BYTES", help="of each volume, left to others")
     add("--failed-volumes-tolerated", type=int, default=0, metavar="COUNT")

@@ -36,7 +36,8 @@ async def serve(settings: NameNodeSettings, host: str, port: int, http_port: int
         try:
             server = RpcServer(namenode, SERVICES)
             port = await server.start(host, port)
-            http = HttpServer(make_app(server, f"{host}:{port}"))
+            app = make_app(server, f"{host}:{port}", serves_data=settings.data_through_namenode)
+            http = HttpServer(app)
             http_port = await http.start_on(http_socket)
             print(f"NameNode up: hdfs://{host}:{port}", flush=True)
             print(f"WebHDFS: http://{host}:{http_port}/webhdfs/v1/", flush=True)
@@ -68,6 +69,11 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="SECONDS",
         help="and after so long, its replicas are made anew elsewhere",
     )
+    parser.add_argument(
+        "--data-through-namenode",
+        action="store_true",
+        help="serve the data of WebHDFS here, for clients that cannot reach DataNodes",
+    )
     given = parser.parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -78,6 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
             address=f"{given.host}:{given.port}",
             datanode_stale_after_s=given.datanode_stale_after,
             datanode_dead_after_s=given.datanode_dead_after,
+            data_through_namenode=given.data_through_namenode,
         )
         if given.format:
             asyncio.run(format_namespace(given.store))

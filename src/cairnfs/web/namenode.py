@@ -8,8 +8,8 @@ import cairnfs.webhdfs.namenode as webhdfs
 from cairnfs.namenode.server import RpcServer
 
 
-def make_app(server: RpcServer, rpc_address: str) -> web.Application:
-    """An application for `HttpServer`; `rpc_address` is how the NameNode's RPC port is named."""
+def make_app(server: RpcServer, rpc_address: str, *, serves_data: bool = False) -> web.Application:
+    """An application for `HttpServer`; `rpc_address` is where the NameNode's RPC port listens."""
     app = web.Application()
-    webhdfs.add_routes(app, server, rpc_address)
+    webhdfs.add_routes(app, server, rpc_address, serves_data=serves_data)
     return app

@@ -20,8 +20,12 @@ from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 
 
+LOOPBACK = "127.0.0.1"
+_EVERYWHERE = ("", "0.0.0.0", "::")
+
+
 async def redirect_to_datanode(call: WebCall, rpc_address: str) -> web.Response:
-    """Send a request on to a DataNode; `rpc_address` is that of this NameNode."""
+    """Send a request on to a DataNode; `rpc_address` is where this NameNode's RPC port listens."""
     query = make_query(call, rpc_address)
     datanode = await _choose(call)
     return answer_location(call, f"{datanode.host_name}:{datanode.info_port}", query)
@@ -39,9 +43,22 @@ def make_query(call: WebCall, rpc_address: str) -> str:
         value = call.parameters.text(name)
         if value is not None:
             given.append((name, value))
-    given.append(("namenoderpcaddress", rpc_address))
+    given.append(("namenoderpcaddress", reachable(rpc_address, _local_address(call))))
     given += given_parameters(call.operation, call.parameters)
     return "&".join(f"{name}={quote(value, safe=':')}" for name, value in given)
+
+
+def reachable(address: str, local: str) -> str:
+    """An address to connect to, for one that may stand for all of this machine's."""
+    host, _, port = address.rpartition(":")
+    return f"{local if host in _EVERYWHERE else host}:{port}"
+
+
+def _local_address(call: WebCall) -> str:
+    """The address of this machine by which the client has reached it."""
+    transport = call.request.transport
+    name = None if transport is None else transport.get_extra_info("sockname")
+    return LOOPBACK if name is None else str(name[0])
 
 
 def answer_location(call: WebCall, address: str, query: str) -> web.Response:

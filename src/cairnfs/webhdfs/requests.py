@@ -29,7 +29,7 @@ def add_webhdfs(app: web.Application, answer: Answer) -> None:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
-            if request.method not in (*METHODS, "HEAD", "OPTIONS"):
+            if request.method not in (*METHODS, "HEAD"):
                 raise web.HTTPMethodNotAllowed(request.method, METHODS)
             return await answer(request, Target.parse(_raw_target(request)))
         except HdfsError as error:
