@@ -1,0 +1,276 @@
+"""The file system as Python programs see it: Hadoop's calls, blocking, from any thread.
+
+    with cairnfs.connect("hdfs://namenode:8020") as fs:
+        with fs.create("/data/hello") as file:
+            file.write(b"hello")
+        with fs.open("/data/hello") as file:
+            print(file.read())
+
+Errors have Hadoop's classes (`cairnfs.errors`), which are also Python's own where there is
+one: FileNotFoundError, FileExistsError, PermissionError, NotADirectoryError, ...
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from types import TracebackType
+from typing import Self
+
+from cairnfs.client.addresses import Address, default_user, parse_url
+from cairnfs.client.administration import Administration
+from cairnfs.client.calls import PathLike
+from cairnfs.client.file_calls import FileCalls
+from cairnfs.client.leases import LeaseKeeper
+from cairnfs.client.messages import decode_block_location, decode_server_defaults
+from cairnfs.client.namenode import NameNodes
+from cairnfs.client.namespace import Namespace
+from cairnfs.client.packets import PacketPool
+from cairnfs.client.reader import READAHEAD_BYTES, InputStream
+from cairnfs.client.records import BlockLocation, ServerDefaults
+from cairnfs.client.transfers import DataNodeConnections
+from cairnfs.client.writer import WINDOW_PACKETS, OutputStream
+from cairnfs.errors import HadoopIllegalArgumentException
+from cairnfs.wire.checksum import Checksum, ChecksumType
+from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.wire.proto import hdfs_pb2
+
+TIMEOUT_S = 60.0
+PATIENCE_S = 60.0
+
+
+def connect(
+    url: str,
+    *,
+    user: str | None = None,
+    timeout_s: float = TIMEOUT_S,
+    patience_s: float = PATIENCE_S,
+) -> FileSystem:
+    """Open the file system at `hdfs://host:8020`, or at `hdfs://one:8020,two:8020`.
+
+    `cairn://` means the same.  Without a user it is HADOOP_USER_NAME, or whoever runs this
+    process.  A NameNode has `timeout_s` to answer; one that has answered before, and does not
+    now, is asked again for `patience_s`, and others beside it.  Nothing is sent as yet.
+    """
+    location = parse_url(url)
+    return FileSystem(
+        location.namenodes,
+        user or location.user or default_user(),
+        timeout_s=timeout_s,
+        patience_s=patience_s,
+    )
+
+
+class FileSystem(Namespace, Administration):
+    """A connection to a cluster; `close` it, or use it in a `with` statement."""
+
+    def __init__(
+        self,
+        namenodes: tuple[Address, ...],
+        user: str,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._arguments = (namenodes, user, timeout_s, patience_s)
+        self._patience_s = patience_s
+        self._namenodes = NameNodes(namenodes, user, timeout_s=timeout_s, patience_s=patience_s)
+        self._connections = DataNodeConnections()
+        self._client_name = f"DFSClient_cairnfs_{uuid.uuid4().hex[:16]}"
+        self._leases = LeaseKeeper(self._namenodes, self._client_name)
+        self._lock = threading.Lock()
+        self._defaults: ServerDefaults | None = None
+        self._pool: PacketPool | None = None
+
+    @property
+    def user(self) -> str:
+        """In whose name calls are made."""
+        return self._namenodes.user
+
+    @property
+    def url(self) -> str:
+        """Where this is, as `connect` understands it."""
+        return f"hdfs://{','.join(map(str, self._namenodes.addresses))}"
+
+    def __repr__(self) -> str:
+        return f"<FileSystem {self.url} as {self.user}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copied to another process, it is a connection of its own."""
+        return _rebuild, self._arguments
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all files that are open for writing, and all connections."""
+        failure: BaseException | None = None
+        for stream in self._leases.open_streams():
+            try:
+                stream.close()
+            except Exception as error:
+                failure = failure or error
+        self._leases.stop()
+        self._connections.close()
+        self._namenodes.close()
+        if failure is not None:
+            raise failure
+
+    # Content
+
+    def open(self, path: PathLike, *, readahead_bytes: int = READAHEAD_BYTES) -> InputStream:
+        """Open a file to read it: a binary stream that can seek."""
+        return InputStream(
+            self._namenodes,
+            self._connections,
+            self.absolute_path(path),
+            self._client_name,
+            readahead_bytes,
+        )
+
+    def create(
+        self,
+        path: PathLike,
+        *,
+        overwrite: bool = False,
+        mode: int = 0o644,
+        replication: int | None = None,
+        block_size: int | None = None,
+        create_parents: bool = True,
+    ) -> OutputStream:
+        """Make a file and open it for writing; it exists at once, and ends with `close`."""
+        defaults = self.get_server_defaults()
+        block_size = block_size or defaults.block_size_bytes
+        replication = replication or defaults.replication
+        if block_size % defaults.bytes_per_checksum:
+            raise HadoopIllegalArgumentException(
+                f"a block size of {block_size} is not a multiple of {defaults.bytes_per_checksum},"
+                " the size of what is checksummed"
+            )
+        request = pb.CreateRequestProto(
+            src=self.absolute_path(path),
+            clientName=self._client_name,
+            createFlag=pb.CREATE | (pb.OVERWRITE if overwrite else 0),
+            createParent=create_parents,
+            replication=replication,
+            blockSize=block_size,
+        )
+        request.masked.perm = request.unmasked.perm = mode
+        response = self._namenodes.call_path("create", request, pb.CreateResponseProto)
+        return self._open_to_write(request.src, response.fs)
+
+    def append(self, path: PathLike, *, new_block: bool = False) -> OutputStream:
+        """Open a file to write at its end; with `new_block`, its last block stays as it is."""
+        self.get_server_defaults()
+        request = pb.AppendRequestProto(
+            src=self.absolute_path(path),
+            clientName=self._client_name,
+            flag=pb.APPEND | (pb.NEW_BLOCK if new_block else 0),
+        )
+        response = self._namenodes.call_path("append", request, pb.AppendResponseProto)
+        status = response.stat
+        if not response.HasField("stat"):
+            found = pb.GetFileInfoRequestProto(src=request.src)
+            status = self._namenodes.call("getFileInfo", found, pb.GetFileInfoResponseProto).fs
+        block = response.block if response.HasField("block") and not new_block else None
+        return self._open_to_write(request.src, status, block)
+
+    def _open_to_write(
+        self,
+        path: str,
+        status: hdfs_pb2.HdfsFileStatusProto,
+        appended: hdfs_pb2.LocatedBlockProto | None = None,
+    ) -> OutputStream:
+        file = FileCalls(self._namenodes, self._client_name, path, status.fileId, self._patience_s)
+        stream = OutputStream(
+            file,
+            self._packets(),
+            block_size_bytes=status.blocksize,
+            replication=status.block_replication,
+            closed=self._leases.remove,
+            appended=appended,
+            position=status.length,
+        )
+        self._leases.add(stream)
+        return stream
+
+    def truncate(self, path: PathLike, length: int) -> bool:
+        """Cut a file; False if its last block is still being cut (see `is_file_closed`)."""
+        request = pb.TruncateRequestProto(
+            src=self.absolute_path(path), newLength=length, clientName=self._client_name
+        )
+        return self._namenodes.call_path("truncate", request, pb.TruncateResponseProto).result
+
+    def recover_lease(self, path: PathLike) -> bool:
+        """Have a file closed whose writer is gone; whether it is closed already."""
+        request = pb.RecoverLeaseRequestProto(
+            src=self.absolute_path(path), clientName=self._client_name
+        )
+        return self._namenodes.call_path(
+            "recoverLease", request, pb.RecoverLeaseResponseProto
+        ).result
+
+    def is_file_closed(self, path: PathLike) -> bool:
+        """Whether nobody writes the file."""
+        request = pb.IsFileClosedRequestProto(src=self.absolute_path(path))
+        return self._namenodes.call_path(
+            "isFileClosed", request, pb.IsFileClosedResponseProto
+        ).result
+
+    def get_block_locations(
+        self, path: PathLike, offset: int = 0, length: int | None = None
+    ) -> list[BlockLocation]:
+        """The blocks of a file, or of a range of it, and who has them."""
+        request = pb.GetBlockLocationsRequestProto(
+            src=self.absolute_path(path),
+            offset=offset,
+            length=(1 << 63) - 1 if length is None else length,
+        )
+        located = self._namenodes.call_path(
+            "getBlockLocations", request, pb.GetBlockLocationsResponseProto
+        ).locations
+        return [
+            decode_block_location(
+                block,
+                is_complete=located.isLastBlockComplete
+                or block.b.blockId != located.lastBlock.b.blockId,
+            )
+            for block in located.blocks
+        ]
+
+    # What files get when nobody chooses
+
+    def get_server_defaults(self) -> ServerDefaults:
+        """Block size, replication and so on; asked for once."""
+        if self._defaults is None:
+            response = self._namenodes.call(
+                "getServerDefaults",
+                pb.GetServerDefaultsRequestProto(),
+                pb.GetServerDefaultsResponseProto,
+            )
+            self._defaults = decode_server_defaults(response.serverDefaults)
+        return self._defaults
+
+    def _packets(self) -> PacketPool:
+        defaults = self.get_server_defaults()
+        with self._lock:
+            if self._pool is None:
+                checksum = Checksum(
+                    ChecksumType[defaults.checksum_type], defaults.bytes_per_checksum
+                )
+                self._pool = PacketPool(checksum, defaults.write_packet_bytes, WINDOW_PACKETS)
+            return self._pool
+
+
+def _rebuild(
+    namenodes: tuple[Address, ...], user: str, timeout_s: float, patience_s: float
+) -> FileSystem:
+    return FileSystem(namenodes, user, timeout_s=timeout_s, patience_s=patience_s)
