@@ -139,13 +139,14 @@ def find_differences(golden: list[Entry], entries: list[Entry]) -> list[tuple[En
     return [(a, b) for a, b in zip(golden, entries, strict=True) if a != b]
 
 
-_TIMES = {"modificationTime", "accessTime", "lastUpdate", "lastBlockReportTime"}
+_TIMES = {"modificationTime", "accessTime"}
 _WORDS = {
     **dict.fromkeys(("fileId", "blockId", "generationStamp"), "ID"),
     **dict.fromkeys(("xferPort", "infoPort", "ipcPort"), "PORT"),
     **dict.fromkeys(("capacity", "used", "remaining", "dfsUsed", "blockPoolUsed"), "BYTES"),
     **dict.fromkeys(("hostName", "ipAddr"), "HOST"),
-    **dict.fromkeys(("lastUpdateMonotonic", "lastBlockReportMonotonic"), "TIME"),
+    **dict.fromkeys(("lastUpdate", "lastUpdateMonotonic"), "TIME"),
+    **dict.fromkeys(("lastBlockReportTime", "lastBlockReportMonotonic"), "TIME"),
     "blockPoolId": "POOL",
     "storageID": "UUID",
     "xceiverCount": "COUNT",
@@ -179,6 +180,8 @@ class Normaliser:
     def __call__(self, answer: Answer) -> list[str]:
         location = f" -> {self._text(answer.location)}" if answer.location else ""
         kind = answer.type.lower().replace(" ", "").removesuffix(";charset=utf-8")
+        if not answer.body and kind == "application/octet-stream":
+            kind = "-"  # nothing has no type
         lines = [f"{answer.status} {kind}{location}"]
         if answer.body:
             lines += self._body(answer)

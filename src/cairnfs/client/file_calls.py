@@ -26,7 +26,7 @@ class FileCalls:
         self.path = path
         self.client_name = client_name
         self._namenodes = namenodes
-        self._file_id = file_id
+        self.id = file_id
         self._patience_s = patience_s
 
     def add_block(
@@ -40,7 +40,7 @@ class FileCalls:
             clientName=self.client_name,
             previous=previous,
             excludeNodes=excluded,
-            fileId=self._file_id,
+            fileId=self.id,
         )
 
         def attempt() -> hdfs_pb2.LocatedBlockProto | None:
@@ -61,7 +61,7 @@ class FileCalls:
     def complete(self, last: hdfs_pb2.ExtendedBlockProto | None) -> None:
         """Close the file, as soon as its last block is known to be written."""
         request = pb.CompleteRequestProto(
-            src=self.path, clientName=self.client_name, last=last, fileId=self._file_id
+            src=self.path, clientName=self.client_name, last=last, fileId=self.id
         )
 
         def attempt() -> bool | None:
@@ -88,7 +88,7 @@ class FileCalls:
     def abandon_block(self, block: hdfs_pb2.ExtendedBlockProto) -> None:
         """Nothing was written of it, and nothing will be."""
         request = pb.AbandonBlockRequestProto(
-            b=block, src=self.path, holder=self.client_name, fileId=self._file_id
+            b=block, src=self.path, holder=self.client_name, fileId=self.id
         )
         self._namenodes.call("abandonBlock", request, pb.AbandonBlockResponseProto)
 
@@ -98,7 +98,7 @@ class FileCalls:
             src=self.path,
             client=self.client_name,
             lastBlockLength=last_block_bytes,
-            fileId=self._file_id,
+            fileId=self.id,
         )
         self._namenodes.call("fsync", request, pb.FsyncResponseProto)
 
@@ -144,7 +144,7 @@ class FileCalls:
             numAdditionalNodes=1,
             clientName=self.client_name,
             existingStorageUuids=[target.storage_id for target in existing],
-            fileId=self._file_id,
+            fileId=self.id,
         )
         return self._namenodes.call(
             "getAdditionalDatanode", request, pb.GetAdditionalDatanodeResponseProto

@@ -43,14 +43,16 @@ def connect(
     url: str,
     *,
     user: str | None = None,
+    real_user: str | None = None,
     timeout_s: float = TIMEOUT_S,
     patience_s: float = PATIENCE_S,
 ) -> FileSystem:
     """Open the file system at `hdfs://host:8020`, or at `hdfs://one:8020,two:8020`.
 
     `cairn://` means the same.  Without a user it is HADOOP_USER_NAME, or whoever runs this
-    process.  A NameNode has `timeout_s` to answer; one that has answered before, and does not
-    now, is asked again for `patience_s`, and others beside it.  Nothing is sent as yet.
+    process; `real_user` is who acts in the user's name, if that is somebody else.  A NameNode
+    has `timeout_s` to answer; one that has answered before, and does not now, is asked again
+    for `patience_s`, and others beside it.  Nothing is sent as yet.
     """
     location = parse_url(url)
     return FileSystem(
@@ -58,6 +60,7 @@ def connect(
         user or location.user or default_user(),
         timeout_s=timeout_s,
         patience_s=patience_s,
+        real_user=real_user,
     )
 
 
@@ -71,10 +74,13 @@ class FileSystem(Namespace, Administration):
         *,
         timeout_s: float = TIMEOUT_S,
         patience_s: float = PATIENCE_S,
+        real_user: str | None = None,
     ) -> None:
-        self._arguments = (namenodes, user, timeout_s, patience_s)
+        self._arguments = (namenodes, user, timeout_s, patience_s, real_user)
         self._patience_s = patience_s
-        self._namenodes = NameNodes(namenodes, user, timeout_s=timeout_s, patience_s=patience_s)
+        self._namenodes = NameNodes(
+            namenodes, user, timeout_s=timeout_s, patience_s=patience_s, real_user=real_user
+        )
         self._connections = DataNodeConnections()
         self._client_name = f"DFSClient_cairnfs_{uuid.uuid4().hex[:16]}"
         self._leases = LeaseKeeper(self._namenodes, self._client_name)
@@ -142,11 +148,15 @@ class FileSystem(Namespace, Administration):
         *,
         overwrite: bool = False,
         mode: int = 0o644,
+        unmasked_mode: int | None = None,
         replication: int | None = None,
         block_size: int | None = None,
         create_parents: bool = True,
     ) -> OutputStream:
-        """Make a file and open it for writing; it exists at once, and ends with `close`."""
+        """Make a file and open it for writing; it exists at once, and ends with `close`.
+
+        `unmasked_mode` counts instead of `mode` below a directory with a default ACL.
+        """
         defaults = self.get_server_defaults()
         block_size = block_size or defaults.block_size_bytes
         replication = replication or defaults.replication
@@ -163,7 +173,8 @@ class FileSystem(Namespace, Administration):
             replication=replication,
             blockSize=block_size,
         )
-        request.masked.perm = request.unmasked.perm = mode
+        request.masked.perm = mode
+        request.unmasked.perm = mode if unmasked_mode is None else unmasked_mode
         response = self._namenodes.call_path("create", request, pb.CreateResponseProto)
         return self._open_to_write(request.src, response.fs)
 
@@ -271,6 +282,12 @@ class FileSystem(Namespace, Administration):
 
 
 def _rebuild(
-    namenodes: tuple[Address, ...], user: str, timeout_s: float, patience_s: float
+    namenodes: tuple[Address, ...],
+    user: str,
+    timeout_s: float,
+    patience_s: float,
+    real_user: str | None,
 ) -> FileSystem:
-    return FileSystem(namenodes, user, timeout_s=timeout_s, patience_s=patience_s)
+    return FileSystem(
+        namenodes, user, timeout_s=timeout_s, patience_s=patience_s, real_user=real_user
+    )

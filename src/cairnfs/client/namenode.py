@@ -48,11 +48,21 @@ class NameNodes:
     """The NameNodes of one file system, called in the name of one user."""
 
     def __init__(
-        self, addresses: Sequence[Address], user: str, *, timeout_s: float, patience_s: float
+        self,
+        addresses: Sequence[Address],
+        user: str,
+        *,
+        timeout_s: float,
+        patience_s: float,
+        real_user: str | None = None,
     ) -> None:
-        """`patience_s` is how long to go on when none answers that has answered before."""
+        """`patience_s` is how long to go on when none answers that has answered before.
+
+        `real_user` is who acts in the name of `user`, if that is somebody else.
+        """
         self.addresses = tuple(addresses)
         self.user = user
+        self._real_user = real_user
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self.client_id = uuid.uuid4().bytes
@@ -145,7 +155,12 @@ class NameNodes:
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
                 return RpcConnection(
-                    address, CLIENT_PROTOCOL, self.client_id, self.user, self._timeout_s
+                    address,
+                    CLIENT_PROTOCOL,
+                    self.client_id,
+                    self.user,
+                    self._timeout_s,
+                    real_user=self._real_user,
                 )
             if connection.address == address and not connection.is_stale():
                 return connection
@@ -184,11 +199,17 @@ class RpcConnection:
     """One connection, one call at a time."""
 
     def __init__(
-        self, address: Address, protocol: Protocol, client_id: bytes, user: str, timeout_s: float
+        self,
+        address: Address,
+        protocol: Protocol,
+        client_id: bytes,
+        user: str,
+        timeout_s: float,
+        real_user: str | None = None,
     ) -> None:
         self.address = address
         self.is_broken = False
-        self._machine = ClientConnection(protocol, client_id, user)
+        self._machine = ClientConnection(protocol, client_id, user, real_user)
         try:
             self._socket = open_socket(address, connect_timeout_s=timeout_s, timeout_s=timeout_s)
         except OSError as error:

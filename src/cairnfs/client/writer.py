@@ -46,6 +46,7 @@ class OutputStream(io.BufferedIOBase):
     ) -> None:
         """`appended` is the last block of a file that has room for more."""
         self.name = file.path
+        self.file_id = file.id
         self.mode = "wb"
         self._file = file
         self._pool = pool

@@ -1,7 +1,7 @@
 """WebHDFS operations that move data: OPEN, CREATE, APPEND and GETFILECHECKSUM.
 
-A DataNode serves them, and a NameNode that is told to.  Whoever does is a client of the file system,
-in threads (`lane`), and holds no more of a file than some pieces of it.
+A DataNode serves them, and a NameNode that is told to.  Whoever does is a client of the file
+system, in threads (`lane`), and holds no more of a file than some pieces of it.
 """
 
 from __future__ import annotations

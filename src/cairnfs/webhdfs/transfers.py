@@ -1,6 +1,6 @@
 """Files being read and written for HTTP clients: blocking steps, for threads.
 
-Invariant: a file whose data did not all arrive is never finished.  One that was created for it goes.
+Invariant: a file whose data did not all arrive is never finished; a new one is deleted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from typing import ParamSpec, TypeVar
 from cairnfs.client.filesystem import FileSystem
 from cairnfs.client.reader import InputStream
 from cairnfs.client.writer import OutputStream
-from cairnfs.errors import EOFException, HdfsError, IOException
+from cairnfs.errors import (
+    EOFException,
+    FileNotFoundException,
+    HdfsError,
+    IOException,
+    PathIsDirectoryException,
+)
 from cairnfs.webhdfs.clients import Client, Clients
 
 log = logging.getLogger(__name__)
@@ -51,7 +57,10 @@ class Download(Transfer):
 
     def open(self, path: str, offset: int, length: int | None) -> int:
         """Go to a place in the file; returns how many bytes there are to be read."""
-        self._stream = stream = self.begin().open(path)
+        try:
+            self._stream = stream = self.begin().open(path)
+        except PathIsDirectoryException:
+            raise FileNotFoundException(f"Path is not a file: {path}") from None
         if offset > stream.length:
             raise EOFException("Cannot seek after EOF")
         stream.seek(offset)
