@@ -42,6 +42,7 @@ def add_webhdfs(app: web.Application, answer: Answer) -> None:
 
     for path in (PREFIX, PREFIX + "/{path:.*}"):
         app.router.add_route("*", path, handle, expect_handler=_wait_with_continue)
+    app.on_response_prepare.append(_hide_type_from_java)
 
 
 def operation_of(request: web.Request, target: Target, known: dict[str, list[str]]) -> str:
@@ -91,6 +92,17 @@ async def send_continue(request: web.Request) -> None:
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # that was no part of the response
+
+
+async def _hide_type_from_java(request: web.Request, response: web.StreamResponse) -> None:
+    """Leave out that an answer is JSON, for Hadoop's own client.
+
+    That of Hadoop 3.5, as Spark 4 brings it, lacks the class that it reads the header with, and so
+    fails with every WebHDFS; without the header it takes the answer for JSON.
+    """
+    is_java = request.headers.get("User-Agent", "").startswith("Java/")
+    if is_java and response.content_type == "application/json":
+        response.headers.popall("Content-Type", None)
 
 
 async def _wait_with_continue(request: web.Request) -> None:
