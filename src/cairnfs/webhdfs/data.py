@@ -103,8 +103,8 @@ class Data:
         def ask() -> dict[str, object]:
             checksum = transfer.begin().get_file_checksum(target.path)
             # Hadoop's buffer is longer than what is in it, and all of it is told.
-            told = checksum.bytes.hex() + "00" * 4
-            return {"algorithm": checksum.algorithm, "bytes": told, "length": len(checksum.bytes)}
+            told = checksum.digest.hex() + "00" * 4
+            return {"algorithm": checksum.algorithm, "bytes": told, "length": len(checksum.digest)}
 
         try:
             return answer_json({"FileChecksum": await lane.run(tell_failures(ask))})
