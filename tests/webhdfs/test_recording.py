@@ -1,7 +1,7 @@
 """WebHDFS on CairnFS answers as on HDFS.
 
 What HDFS answers is in golden.txt, recorded by `record.py`; the differences that there are, each
-with its reason, in docs/webhdfs.md: not one more, and not one less.
+with its reason, in docs/webhdfs.md.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from cairnfs.testing.cluster import Cluster
 DOCUMENT = Path(__file__).parents[2] / "docs" / "webhdfs.md"
 
 
-def known_differences() -> set[str]:
-    """The requests that the document's table names in its first column."""
-    rows = re.findall(r"^\| (`[^|]*`) \|", DOCUMENT.read_text(), re.MULTILINE)
+def requests_in(section: str) -> set[str]:
+    """The requests that a section's table names in its first column."""
+    text = DOCUMENT.read_text().partition(f"### {section}\n")[2].partition("\n#")[0]
+    rows = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
     return {request for row in rows for request in re.findall(r"`([^`]*)`", row)}
 
 
@@ -28,10 +29,12 @@ def test_requests_are_answered_as_by_hdfs(cluster: Cluster) -> None:
     address = cluster.namenodes[0].http_address
     entries = run_script(read_script(SCRIPT), address, getpass.getuser())
     differences = find_differences(read_transcript(GOLDEN), entries)
+    to_come, different = requests_in("Not there yet"), requests_in("Otherwise different")
     unexpected = [
         f"{golden}\n--- on CairnFS\n{ours}"
         for golden, ours in differences
-        if golden.request not in known_differences()
+        if golden.request not in to_come | different
     ]
     assert not unexpected, "\n\n" + "\n\n".join(unexpected)
-    assert {golden.request for golden, _ in differences} == known_differences()
+    # What is to come may have come; all else that differs is to be known.
+    assert {golden.request for golden, _ in differences} - to_come == different

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 
+from cairnfs.client.messages import decode_xattr_name
 from cairnfs.namenode.messages import from_acl_entries, to_signed
 from cairnfs.namesystem.acls import format_entry
 from cairnfs.webhdfs.requests import Json, encode
@@ -50,6 +51,22 @@ def describe_status(status: hdfs_pb2.HdfsFileStatusProto) -> Json:
         if status.flags & flag:
             described[name] = True
     return described
+
+
+def describe_path(path: str, status: hdfs_pb2.HdfsFileStatusProto) -> Json:
+    """As Hadoop describes trash roots, and nothing else."""
+    return {
+        "path": path,
+        "length": status.length,
+        "isdir": status.fileType == hdfs_pb2.HdfsFileStatusProto.IS_DIR,
+        "block_replication": status.block_replication,
+        "blocksize": status.blocksize,
+        "modification_time": status.modification_time,
+        "access_time": status.access_time,
+        "permission": f"{status.permission.perm & 0o1777:o}",
+        "owner": as_text(status.owner),
+        "group": as_text(status.group),
+    }
 
 
 def describe_page(listing: hdfs_pb2.DirectoryListingProto) -> Json:
@@ -244,7 +261,7 @@ def describe_policy(policy: hdfs_pb2.BlockStoragePolicyProto) -> Json:
 def describe_xattrs(attributes: Iterable[xattr_pb2.XAttrProto], encoding: str) -> Json:
     return {
         "XAttrs": [
-            {"name": _xattr_name(each), "value": _encode_value(each.value, encoding)}
+            {"name": decode_xattr_name(each), "value": _encode_value(each.value, encoding)}
             for each in attributes
         ]
     }
@@ -252,12 +269,7 @@ def describe_xattrs(attributes: Iterable[xattr_pb2.XAttrProto], encoding: str) -
 
 def describe_xattr_names(attributes: Iterable[xattr_pb2.XAttrProto]) -> Json:
     """The names are JSON within JSON: a slip of Hadoop's that its clients rely on."""
-    return {"XAttrNames": encode(list(map(_xattr_name, attributes))).decode()}
-
-
-def _xattr_name(attribute: xattr_pb2.XAttrProto) -> str:
-    namespace = xattr_pb2.XAttrProto.XAttrNamespaceProto.Name(attribute.namespace).lower()
-    return f"{namespace}.{as_text(attribute.name)}"
+    return {"XAttrNames": encode(list(map(decode_xattr_name, attributes))).decode()}
 
 
 def _encode_value(value: bytes, encoding: str) -> str:
@@ -288,6 +300,30 @@ def describe_differences(report: hdfs_pb2.SnapshotDiffReportProto) -> Json:
             "fromSnapshot": as_text(report.fromSnapshot),
             "snapshotRoot": as_text(report.snapshotRoot),
             "toSnapshot": as_text(report.toSnapshot),
+        }
+    }
+
+
+def describe_difference_page(report: hdfs_pb2.SnapshotDiffReportListingProto) -> Json:
+    def describe(entry: hdfs_pb2.SnapshotDiffReportListingEntryProto) -> Json:
+        described = {
+            "dirId": entry.dirId,
+            "fileId": entry.fileId,
+            "isReference": entry.isReference,
+            "sourcePath": entry.fullpath.decode(errors="replace"),
+        }
+        if entry.HasField("targetPath"):
+            described["targetPath"] = entry.targetPath.decode(errors="replace")
+        return described
+
+    return {
+        "SnapshotDiffReportListing": {
+            "lastPath": report.cursor.startPath.decode(errors="replace"),
+            "lastIndex": report.cursor.index,
+            "isFromEarlier": report.isFromEarlier,
+            "modifyList": list(map(describe, report.modifiedEntries)),
+            "createList": list(map(describe, report.createdEntries)),
+            "deleteList": list(map(describe, report.deletedEntries)),
         }
     }
 

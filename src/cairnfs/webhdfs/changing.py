@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterable
 
 from aiohttp import web
 from google.protobuf.message import Message
 
 from cairnfs.blocks.records import StorageType
-from cairnfs.errors import EOFException, IllegalArgumentException
+from cairnfs.client.messages import encode_xattr
+from cairnfs.errors import EOFException, IllegalArgumentException, IOException
 from cairnfs.namesystem.acls import parse_spec
 from cairnfs.webhdfs.calls import WebCall
 from cairnfs.webhdfs.looking import Operation
 from cairnfs.webhdfs.parameters import ACL_PATTERN, LONG_MAX, SHORT_MAX
 from cairnfs.webhdfs.requests import answer_json, answer_nothing
-from cairnfs.webhdfs.xattrs import parse_name, parse_value
 from cairnfs.wire.proto import acl_pb2, erasure_coding_pb2, xattr_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 
@@ -211,19 +213,37 @@ async def set_xattr(call: WebCall) -> web.Response:
     name = call.required("xattr.name")
     call.required("flag")
     flags = call.parameters.options("flag", "org.apache.hadoop.fs.XAttrSetFlag", _XATTR_FLAGS)
-    value = parse_value(call.parameters.text("xattr.value"))
+    value = _parse_value(call.parameters.text("xattr.value"))
     message = xattr_pb2.SetXAttrRequestProto(
         src=call.path,
-        xAttr=parse_name(name, value),
+        xAttr=encode_xattr(name, value),
         flag=sum({_XATTR_FLAGS[flag] for flag in flags}),
     )
     return await _answer_nothing(call, "setXAttr", message)
 
 
 async def remove_xattr(call: WebCall) -> web.Response:
-    attribute = parse_name(call.required("xattr.name"))
+    attribute = encode_xattr(call.required("xattr.name"))
     message = xattr_pb2.RemoveXAttrRequestProto(src=call.path, xAttr=attribute)
     return await _answer_nothing(call, "removeXAttr", message)
+
+
+def _parse_value(text: str | None) -> bytes:
+    """As Hadoop's XAttrCodec: hexadecimal after 0x, base 64 after 0s, else text, perhaps quoted."""
+    if text is None:
+        return b""
+    try:
+        if text[:2] in ("0x", "0X"):
+            return bytes.fromhex(text[2:])
+        if text[:2] in ("0s", "0S"):
+            return base64.b64decode(text[2:], validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise IOException(
+            f"the value {text!r} of an attribute cannot be decoded: {error}"
+        ) from None
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        text = text[1:-1]
+    return text.encode()
 
 
 # Storage policies and erasure coding
@@ -252,6 +272,20 @@ async def set_ec_policy(call: WebCall) -> web.Response:
         src=call.path, ecPolicyName=call.required("ecpolicy")
     )
     return await _answer_nothing(call, "setErasureCodingPolicy", message)
+
+
+async def enable_ec_policy(call: WebCall) -> web.Response:
+    message = erasure_coding_pb2.EnableErasureCodingPolicyRequestProto(
+        ecPolicyName=call.required("ecpolicy")
+    )
+    return await _answer_nothing(call, "enableErasureCodingPolicy", message)
+
+
+async def disable_ec_policy(call: WebCall) -> web.Response:
+    message = erasure_coding_pb2.DisableErasureCodingPolicyRequestProto(
+        ecPolicyName=call.required("ecpolicy")
+    )
+    return await _answer_nothing(call, "disableErasureCodingPolicy", message)
 
 
 async def unset_ec_policy(call: WebCall) -> web.Response:
@@ -324,6 +358,8 @@ PUT: dict[str, Operation] = {
     "SETSTORAGEPOLICY": set_storage_policy,
     "SATISFYSTORAGEPOLICY": satisfy_storage_policy,
     "SETECPOLICY": set_ec_policy,
+    "ENABLEECPOLICY": enable_ec_policy,
+    "DISABLEECPOLICY": disable_ec_policy,
     "ALLOWSNAPSHOT": allow_snapshot,
     "DISALLOWSNAPSHOT": disallow_snapshot,
     "CREATESNAPSHOT": create_snapshot,

@@ -19,7 +19,7 @@ from cairnfs.webhdfs.data_parameters import APPEND, CHECKSUM, CREATE, OPEN
 from cairnfs.webhdfs.lane import Lane
 from cairnfs.webhdfs.parameters import Target, encode_path
 from cairnfs.webhdfs.requests import answer_json, send_continue, user_of
-from cairnfs.webhdfs.transfers import Download, Transfer, Upload, tell_failures
+from cairnfs.webhdfs.transfers import Download, Transfer, Upload, tell_failures, told_as_missing
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,8 @@ class Data:
         lane, transfer = Lane(self._threads), Transfer(self._clients, *user_of(target))
 
         def ask() -> dict[str, object]:
-            checksum = transfer.begin().get_file_checksum(target.path)
+            with told_as_missing(target.path):
+                checksum = transfer.begin().get_file_checksum(target.path)
             # Hadoop's buffer is longer than what is in it, and all of it is told.
             told = checksum.digest.hex() + "00" * 4
             return {"algorithm": checksum.algorithm, "bytes": told, "length": len(checksum.digest)}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from aiohttp import web
 
+from cairnfs.client.messages import encode_xattr
 from cairnfs.errors import FileNotFoundException, IllegalArgumentException
 from cairnfs.webhdfs import answers
 from cairnfs.webhdfs.calls import WebCall
-from cairnfs.webhdfs.parameters import ACTION_PATTERN, LONG_MAX
+from cairnfs.webhdfs.parameters import ACTION_PATTERN, INT_MAX, LONG_MAX
 from cairnfs.webhdfs.requests import answer_json, answer_nothing, encode
-from cairnfs.webhdfs.xattrs import parse_name
 from cairnfs.wire.proto import acl_pb2, hdfs_pb2, xattr_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 
@@ -48,7 +48,7 @@ async def get_link_target(call: WebCall) -> web.Response:
 
 async def list_status(call: WebCall) -> web.StreamResponse:
     """All of a directory, a page at a time: it is never in memory as a whole."""
-    page = await _get_page(call, b"")
+    page = await _get_page(call, call.path)
     if not page.remainingEntries:
         statuses = [answers.describe_status(status) for status in page.partialListing]
         return answer_json({"FileStatuses": {"FileStatus": statuses}})
@@ -56,13 +56,10 @@ async def list_status(call: WebCall) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     await response.prepare(call.request)
     before = b'{"FileStatuses":{"FileStatus":['
-    while True:
+    async for page in _get_pages(call, call.path):
         for status in page.partialListing:
             await response.write(before + encode(answers.describe_status(status)))
             before = b",\n"
-        if not page.remainingEntries:
-            break
-        page = await _get_page(call, page.partialListing[-1].path)
     await response.write(b"]}}")
     await response.write_eof()
     return response
@@ -70,16 +67,33 @@ async def list_status(call: WebCall) -> web.StreamResponse:
 
 async def list_status_batch(call: WebCall) -> web.Response:
     start_after = call.parameters.text("startafter") or ""
-    return answer_json(answers.describe_page(await _get_page(call, start_after.encode())))
+    page = await _get_page(call, call.path, start_after.encode())
+    return answer_json(answers.describe_page(page))
 
 
-async def _get_page(call: WebCall, start_after: bytes) -> hdfs_pb2.DirectoryListingProto:
+async def _get_pages(call: WebCall, path: str) -> AsyncIterator[hdfs_pb2.DirectoryListingProto]:
+    """Everything in a directory, as long as it is there."""
+    start_after = b""
+    while True:
+        try:
+            page = await _get_page(call, path, start_after)
+        except FileNotFoundException:
+            return
+        yield page
+        if not page.remainingEntries:
+            return
+        start_after = page.partialListing[-1].path
+
+
+async def _get_page(
+    call: WebCall, path: str, start_after: bytes = b""
+) -> hdfs_pb2.DirectoryListingProto:
     response: pb.GetListingResponseProto = await call.rpc(
         "getListing",
-        pb.GetListingRequestProto(src=call.path, startAfter=start_after, needLocation=False),
+        pb.GetListingRequestProto(src=path, startAfter=start_after, needLocation=False),
     )
     if not response.HasField("dirList"):
-        raise FileNotFoundException(f"File {call.path} does not exist.")
+        raise FileNotFoundException(f"File {path} does not exist.")
     return response.dirList
 
 
@@ -105,7 +119,7 @@ async def get_xattrs(call: WebCall) -> web.Response:
             'Invalid value for webhdfs parameter "encoding": No enum constant'
             f" org.apache.hadoop.fs.XAttrCodec.{encoding}"
         )
-    names = map(parse_name, call.parameters.texts("xattr.name"))
+    names = map(encode_xattr, call.parameters.texts("xattr.name"))
     response = await call.rpc(
         "getXAttrs", xattr_pb2.GetXAttrsRequestProto(src=call.path, xAttrs=names)
     )
@@ -171,6 +185,23 @@ async def get_trash_root(call: WebCall) -> web.Response:
     return answer_json({"Path": f"/user/{call.caller.user}/.Trash"})
 
 
+async def get_trash_roots(call: WebCall) -> web.Response:
+    """The trash of the caller, or of everybody, where there is any."""
+    homes = [f"/user/{call.caller.user}"]
+    if call.parameters.boolean("allusers"):
+        homes = [
+            f"/user/{status.path.decode(errors='replace')}"
+            async for page in _get_pages(call, "/user")
+            for status in page.partialListing
+        ]
+    found = []
+    for path in (f"{home}/.Trash" for home in homes):
+        response = await call.rpc("getFileInfo", pb.GetFileInfoRequestProto(src=path))
+        if response.HasField("fs"):
+            found.append(answers.describe_path(path, response.fs))
+    return answer_json({"Paths": found or None})
+
+
 async def get_server_defaults(call: WebCall) -> web.Response:
     return answer_json(answers.describe_defaults(await call.server_defaults()))
 
@@ -191,6 +222,14 @@ async def get_ec_policy(call: WebCall) -> web.Response:
     return answer_json(None)
 
 
+async def get_ec_policies(call: WebCall) -> web.Response:
+    return answer_json({"ErasureCodingPolicies": {"ErasureCodingPolicyInfo": None}})
+
+
+async def get_ec_codecs(call: WebCall) -> web.Response:
+    return answer_json({"ErasureCodingCodecs": {}})
+
+
 async def get_delegation_token(call: WebCall) -> web.Response:
     """None is given, as by any HDFS without Kerberos."""
     return answer_json({"Token": None})
@@ -209,6 +248,20 @@ async def get_snapshot_diff(call: WebCall) -> web.Response:
         ),
     )
     return answer_json(answers.describe_differences(response.diffReport))
+
+
+async def get_snapshot_diff_listing(call: WebCall) -> web.Response:
+    """A page of what GETSNAPSHOTDIFF tells, behind a path and a place in its list."""
+    index = call.parameters.number("snapshotdiffindex", least=-1, type_max=INT_MAX)
+    message = pb.GetSnapshotDiffReportListingRequestProto(
+        snapshotRoot=call.path,
+        fromSnapshot=call.parameters.text("oldsnapshotname") or "",
+        toSnapshot=call.parameters.text("snapshotname") or "",
+    )
+    message.cursor.startPath = (call.parameters.text("snapshotdiffstartpath") or "").encode()
+    message.cursor.index = -1 if index is None else index
+    response = await call.rpc("getSnapshotDiffReportListing", message)
+    return answer_json(answers.describe_difference_page(response.diffReport))
 
 
 async def get_snapshottable_directory_list(call: WebCall) -> web.Response:
@@ -245,12 +298,16 @@ GET: dict[str, Operation] = {
     "GETSTATUS": get_status,
     "GETHOMEDIRECTORY": get_home_directory,
     "GETTRASHROOT": get_trash_root,
+    "GETTRASHROOTS": get_trash_roots,
     "GETSERVERDEFAULTS": get_server_defaults,
     "GETALLSTORAGEPOLICY": get_all_storage_policy,
     "GETSTORAGEPOLICY": get_storage_policy,
     "GETECPOLICY": get_ec_policy,
+    "GETECPOLICIES": get_ec_policies,
+    "GETECCODECS": get_ec_codecs,
     "GETDELEGATIONTOKEN": get_delegation_token,
     "GETSNAPSHOTDIFF": get_snapshot_diff,
+    "GETSNAPSHOTDIFFLISTING": get_snapshot_diff_listing,
     "GETSNAPSHOTTABLEDIRECTORYLIST": get_snapshottable_directory_list,
     "GETSNAPSHOTLIST": get_snapshot_list,
 }

@@ -6,8 +6,8 @@ Invariant: a file whose data did not all arrive is never finished; a new one is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import ParamSpec, TypeVar
 
 from cairnfs.client.filesystem import FileSystem
@@ -57,10 +57,8 @@ class Download(Transfer):
 
     def open(self, path: str, offset: int, length: int | None) -> int:
         """Go to a place in the file; returns how many bytes there are to be read."""
-        try:
+        with told_as_missing(path):
             self._stream = stream = self.begin().open(path)
-        except PathIsDirectoryException:
-            raise FileNotFoundException(f"Path is not a file: {path}") from None
         if offset > stream.length:
             raise EOFException("Cannot seek after EOF")
         stream.seek(offset)
@@ -136,6 +134,15 @@ class Upload(Transfer):
                 with suppress(HdfsError, OSError):
                     self._created.delete(f"/.reserved/.inodes/{stream.file_id}")
         super().end()
+
+
+@contextmanager
+def told_as_missing(path: str) -> Iterator[None]:
+    """Let a directory where a file should be be told as Hadoop's NameNode tells it."""
+    try:
+        yield
+    except PathIsDirectoryException:
+        raise FileNotFoundException(f"Path is not a file: {path}") from None
 
 
 def tell_failures(step: Callable[P, R]) -> Callable[P, R]:
