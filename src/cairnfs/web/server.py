@@ -21,7 +21,7 @@ LINE_BYTES_MAX = 32 << 10  # of a request: a path has up to 8000 characters, enc
 FIELD_BYTES_MAX = 16 << 10  # of a header
 FIRST_REQUEST_S = 20.0  # for a new connection to have sent the head of one
 KEEP_ALIVE_S = 30.0
-LINGER_S = 2.0  # for what the sender of a refused body still sends
+LINGER_S = 10.0  # for what the sender of a refused body still sends
 STOP_LIMIT_S = 3.0  # for requests under way
 BACKLOG = 256
 

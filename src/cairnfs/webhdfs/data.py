@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -33,6 +34,7 @@ class Data:
     """Serves the data of one file system."""
 
     def __init__(self, url: str) -> None:
+        self._authority = url.removeprefix("hdfs://")
         self._clients = Clients(url)
         self._threads = ThreadPoolExecutor(THREADS_MAX, "webhdfs")
 
@@ -133,8 +135,8 @@ class Data:
             await self._receive(request, lane, upload)
         finally:
             lane.leave(upload.end)
-        address = parameters.text("namenoderpcaddress") or ""
-        location = f"hdfs://{address}{encode_path(target.path)}"
+        address = parameters.text("namenoderpcaddress") or self._authority
+        location = f"hdfs://{quote(address, safe=':,[]')}{encode_path(target.path)}"
         return web.Response(status=201, headers={"Location": location})
 
     async def _append(self, request: web.Request, target: Target) -> web.StreamResponse:
