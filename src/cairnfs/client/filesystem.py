@@ -23,6 +23,7 @@ from cairnfs.client.addresses import Address, default_user, parse_url
 from cairnfs.client.administration import Administration
 from cairnfs.client.calls import PathLike
 from cairnfs.client.checksums import file_checksum
+from cairnfs.client.copying import THREADS, Copied, ProgressCallback, download, upload
 from cairnfs.client.file_calls import FileCalls
 from cairnfs.client.leases import LeaseKeeper
 from cairnfs.client.locations import FileLocations
@@ -268,6 +269,37 @@ class FileSystem(Namespace, Administration):
             )
             for block in located.blocks
         ]
+
+    def upload(
+        self,
+        local: PathLike,
+        remote: PathLike,
+        *,
+        threads: int = THREADS,
+        progress: ProgressCallback | None = None,
+        overwrite: bool = False,
+    ) -> Copied:
+        """Copy a local file or tree to `remote`, or into it if that ends with a slash.
+
+        It appears under its final name when it is complete.  `progress` is called with a
+        `Progress` from time to time, by one thread at a time.  With `overwrite`, a file is
+        replaced, and a tree adds its files to a directory that exists.
+        """
+        return upload(self, local, remote, threads=threads, progress=progress, overwrite=overwrite)
+
+    def download(
+        self,
+        remote: PathLike,
+        local: PathLike,
+        *,
+        threads: int = THREADS,
+        progress: ProgressCallback | None = None,
+        overwrite: bool = False,
+    ) -> Copied:
+        """The same in the other direction; parts of a large file are fetched at once."""
+        return download(
+            self, remote, local, threads=threads, progress=progress, overwrite=overwrite
+        )
 
     def get_file_checksum(self, path: PathLike) -> FileChecksum:
         """A checksum of the content, which DataNodes make: the same as Hadoop's client gives."""
