@@ -26,8 +26,6 @@ from cairnfs.errors import FileAlreadyExistsException, IllegalArgumentException,
 if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
 
-THREADS = 4
-
 _BUFFER_BYTES = 4 << 20
 _PART_BYTES = 64 << 20  # of a file, downloaded by one thread
 _T = TypeVar("_T")
