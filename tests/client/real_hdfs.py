@@ -40,6 +40,11 @@ class RealHdfs:
     def uri(self) -> str:
         return f"hdfs://{HOST}:{self.port}"
 
+    @property
+    def configuration(self) -> Path:
+        """Where Hadoop's programs find it described."""
+        return self._directory / "namenode"
+
     def __enter__(self) -> Self:
         try:
             self._start()

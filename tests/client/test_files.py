@@ -157,7 +157,7 @@ def test_small_reads_use_connections_again(fs: cairnfs.FileSystem, known_file: b
         for position in (MIB // 2, 1000, 0, 5000, MIB - 100):
             file.seek(position)
             assert file.read(10) == known_file[position : position + 10]
-    kept = fs._connections._idle.values()
+    kept = fs._streams._connections._idle.values()
     assert [len(idle) for idle in kept] == [1]
 
 
@@ -289,4 +289,4 @@ def test_the_lease_thread_ends_with_the_last_file(fs: cairnfs.FileSystem, folder
     with fs.create(f"{folder}/file") as file:
         file.write(b"x")
         assert [thread for thread in threading.enumerate() if thread.name == "leases"]
-    assert fs._leases.open_streams() == []
+    assert fs._streams._leases.open_streams() == []
