@@ -152,6 +152,7 @@ def apsw_copy(fs: ScratchClient) -> apsw.Connection:
 
     async def copy() -> apsw.Connection:
         store: Any = fs.namenode.namenode.store
+        store._settle()
         into = apsw.Connection(":memory:")
         with into.backup("main", store._db(), "main") as backup:
             backup.step()

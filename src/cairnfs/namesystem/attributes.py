@@ -75,8 +75,9 @@ def set_owner(
 @operation()
 def set_times(tx: Transaction, caller: Caller, path: FsPath, mtime_ms: int, atime_ms: int) -> None:
     """Set the times of modification and access; a negative one is left as it is."""
-    if max(mtime_ms, atime_ms) > TIME_MAX_MS:
-        raise IllegalArgumentException(f"Times do not fit into 64 bits: {mtime_ms}, {atime_ms}")
+    for time_ms in (mtime_ms, atime_ms):
+        if type(time_ms) is not int or time_ms > TIME_MAX_MS:
+            raise IllegalArgumentException(f"{time_ms!r} is not a time in milliseconds")
     lookup = resolve_to_write(tx, caller, path)
     inode = lookup.target
     if inode is None:

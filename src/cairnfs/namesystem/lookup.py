@@ -87,29 +87,45 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
     """Find the inodes along a path; no permission is checked yet."""
     if path.is_reserved:
         path = _resolve_reserved(tx, path)
+    components = path.components
+    inodes, covered = tx.recall(components[:-1]) or _walk(tx, components[:-1])
+    found = len(inodes) - 1
+    if components and found == len(components) - 1 and inodes[-1].kind is _DIRECTORY:
+        child: Inode | None = tx.probe((_INODES, inodes[-1].id, components[-1]))
+        if child is not None:
+            inodes = (*inodes, child)
+            found += 1
+            if child.covered_txid > covered:
+                covered = child.covered_txid
+    tx.cover(covered)
+    return Lookup(path, inodes, components[found:], covered)
+
+
+def _walk(tx: Transaction, names: tuple[bytes, ...]) -> tuple[tuple[Inode, ...], int]:
+    """The inodes from the root on as far as there are any, and the latest TxID that covers them.
+
+    The way to a directory is remembered: most calls go where others have just gone.
+    """
     inode: Inode = tx.get(ROOT_KEY)
     inodes = [inode]
+    keys = [ROOT_KEY]
     covered = inode.covered_txid
-    components = path.components
-    last = len(components) - 1
-    for depth, name in enumerate(components):
+    for name in names:
         if inode.kind is not _DIRECTORY:
-            child = None
-        elif depth < last:
-            child = tx.get((_INODES, inode.id, name))
-        else:
-            child = tx.probe((_INODES, inode.id, name))
+            break
+        key = (_INODES, inode.id, name)
+        child: Inode | None = tx.get(key)
         if child is None:
-            missing = components[depth:]
             break
         inode = child
         inodes.append(inode)
+        keys.append(key)
         if inode.covered_txid > covered:
             covered = inode.covered_txid
-    else:
-        missing = ()
-    tx.cover(covered)
-    return Lookup(path, tuple(inodes), missing, covered)
+    way = tuple(inodes), covered
+    if len(inodes) > len(names):
+        tx.memorize(names, way, keys)
+    return way
 
 
 def resolve_to_read(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:

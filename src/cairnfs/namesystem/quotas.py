@@ -16,6 +16,7 @@ import msgspec
 from cairnfs.errors import (
     ClusterStorageCapacityExceededException,
     DSQuotaExceededException,
+    IllegalArgumentException,
     NSQuotaExceededException,
     QuotaByStorageTypeExceededException,
 )
@@ -28,6 +29,7 @@ ONE_FILE: Counts = ((int(Count.FILES), 1), (int(Count.INODES), 1))
 ONE_DIRECTORY: Counts = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
 ONE_SYMLINK: Counts = ((int(Count.SYMLINKS), 1), (int(Count.INODES), 1))
 
+INT64_END = 2**63
 SPACE_MAX_BYTES = 2**62
 _LARGE_BYTES = 2**36  # less than that would take millions of calls to overflow a counter
 
@@ -50,6 +52,9 @@ def space(length_bytes: int, charged_bytes: int) -> Counts:
 
     Without a storage policy every replica is on DISK.
     """
+    for change in (length_bytes, charged_bytes):
+        if type(change) is not int or not -INT64_END <= change < INT64_END:
+            raise IllegalArgumentException(f"{change!r} is not a whole number of 64 bits")
     return (
         (int(Count.LENGTH_BYTES), length_bytes),
         (int(Count.SPACE_BYTES), charged_bytes),
@@ -98,34 +103,26 @@ def add_entry(
     The first `skip` directories hold the same before and after (a move below
     them): they are neither checked nor changed.
     """
-    charge(tx, path, ancestors, counts, skip=skip)
-    tx.add(ancestors[-1].id, _ONE_CHILD, mtime_ms=tx.now_ms)
+    _check_quotas(tx, path, ancestors, counts, skip)
+    _change_entries(tx, ancestors, counts, skip, _ONE_CHILD)
 
 
 def remove_entry(
     tx: Transaction, ancestors: Sequence[Inode], counts: Counts, *, skip: int = 0
 ) -> None:
     """An entry disappears from the last of `ancestors`."""
-    refund(tx, ancestors, counts, skip=skip)
-    tx.add(ancestors[-1].id, _ONE_CHILD_LESS, mtime_ms=tx.now_ms)
+    _change_entries(tx, ancestors, negative(counts), skip, _ONE_CHILD_LESS)
 
 
-def charge(
-    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts, *, skip: int = 0
-) -> None:
-    """Add to every directory of the path, if their quotas allow it; the nearest is asked first."""
-    for depth in range(len(ancestors) - 1, skip - 1, -1):
-        directory = ancestors[depth]
-        if directory.quota is not None:
-            _check_quota(tx, directory, directory.quota, counts, path, depth)
-        tx.add(directory.id, counts)
+def charge(tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts) -> None:
+    """Add to every directory of the path, if their quotas allow it."""
+    _check_quotas(tx, path, ancestors, counts, 0)
+    tx.add_to_each([directory.id for directory in ancestors], counts)
 
 
-def refund(tx: Transaction, ancestors: Sequence[Inode], counts: Counts, *, skip: int = 0) -> None:
+def refund(tx: Transaction, ancestors: Sequence[Inode], counts: Counts) -> None:
     """Subtract from every directory of the path."""
-    less = negative(counts)
-    for directory in ancestors[skip:]:
-        tx.add(directory.id, less)
+    tx.add_to_each([directory.id for directory in ancestors], negative(counts))
 
 
 def charge_space(
@@ -153,6 +150,26 @@ def change_space(
         charge_space(tx, path, ancestors, difference_bytes)
     elif difference_bytes < 0:
         refund(tx, ancestors, space(0, -difference_bytes))
+
+
+def _change_entries(
+    tx: Transaction, ancestors: Sequence[Inode], counts: Counts, skip: int, child: Counts
+) -> None:
+    """Add to the directories behind the first `skip`, and to the children of the last."""
+    last = len(ancestors) - 1
+    if skip < last:
+        tx.add_to_each([directory.id for directory in ancestors[skip:last]], counts)
+    tx.add(ancestors[last].id, child if skip > last else child + counts, mtime_ms=tx.now_ms)
+
+
+def _check_quotas(
+    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts, skip: int
+) -> None:
+    """Every directory behind the first `skip` has room for it; the nearest is asked first."""
+    for depth in range(len(ancestors) - 1, skip - 1, -1):
+        directory = ancestors[depth]
+        if directory.quota is not None:
+            _check_quota(tx, directory, directory.quota, counts, path, depth)
 
 
 def _check_quota(

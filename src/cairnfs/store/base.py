@@ -20,10 +20,10 @@ A store knows keys, not directories.  It keeps
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 Key = tuple[int, int, bytes]
 """`(table, a, b)`; keys of one table and one `a` are listed in order of `b`."""
@@ -55,6 +55,33 @@ class LockMode(enum.Enum):
     READ_COMMITTED = "read committed"
     SHARED = "shared"
     EXCLUSIVE = "exclusive"
+
+
+T = TypeVar("T")
+
+
+def scan_under(
+    changed: Mapping[Key, T | None], scan: Scan, read: Callable[[Scan], list[tuple[Key, T]]]
+) -> list[tuple[Key, T]]:
+    """What a scan finds if some rows of its prefix are newer than what `read` sees.
+
+    None stands for a row that is gone.
+    """
+    if not changed:
+        return read(scan)
+    # As many of the rows that are read may be hidden as there are changed ones.
+    wider = scan._replace(limit=scan.limit + len(changed))
+    merged: dict[Key, T | None] = dict(read(wider))
+    reached = max(merged)[2] if len(merged) == wider.limit else None
+    for key, row in changed.items():
+        if key[2] > scan.after and (reached is None or key[2] <= reached):
+            merged[key] = row
+    page = []
+    for key in sorted(merged):
+        row = merged[key]
+        if row is not None:
+            page.append((key, row))
+    return page[: scan.limit]
 
 
 class Count(enum.IntEnum):

@@ -21,7 +21,7 @@ from __future__ import annotations
 import enum
 import struct
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Table(enum.IntEnum):

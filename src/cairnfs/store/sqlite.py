@@ -8,9 +8,8 @@ stays true until it changes it itself (`local`).
 from __future__ import annotations
 
 import os
-import struct
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from cairnfs.store.base import (
     NO_TOTALS,
     Batch,
     Conflict,
-    Count,
     Found,
     Key,
     LocalReads,
@@ -32,13 +30,17 @@ from cairnfs.store.base import (
     Row,
     Scan,
     Totals,
-    new_keys,
 )
 from cairnfs.store.locks import LockTable
-from cairnfs.store.schema import REPLY_RETENTION_MS
+from cairnfs.store.sqlite_backlog import (
+    Backlog,
+    change_of,
+    decode_change,
+    encode_change,
+    unpack_calls,
+)
 from cairnfs.store.sqlite_schema import (
     COUNT_COLUMNS,
-    INSERT,
     connect,
     explain,
     format_file,
@@ -58,23 +60,14 @@ _SELECT_SCAN = (
     "SELECT b, since, data FROM records WHERE t = ? AND a = ? AND b > ? ORDER BY b LIMIT ?"
 )
 _SELECT_TOTALS = f"SELECT mtime_ms, touched, {_SUM_COLUMNS} FROM totals WHERE id = ?"
-_DELETE = "DELETE FROM records WHERE t = ? AND a = ? AND b = ?"
-_UPDATE = "UPDATE records SET id = ?, since = ?, data = ? WHERE t = ? AND a = ? AND b = ?"
 _KEEP = (
     "INSERT INTO past (t, a, b, until, since, id, data)"
     " SELECT t, a, b, ?, since, id, data FROM records WHERE t = ? AND a = ? AND b = ?"
 )
-_TOUCH = (
-    f"INSERT INTO totals (id, mtime_ms, touched, {_SUM_COLUMNS})"
-    f" VALUES ({', '.join('?' * (3 + len(Count)))}) ON CONFLICT (id) DO UPDATE SET"
-    " mtime_ms = iif(excluded.touched > 0, excluded.mtime_ms, mtime_ms),"
-    " touched = max(touched, excluded.touched), "
-    + ", ".join(f"{name} = {name} + excluded.{name}" for name in COUNT_COLUMNS)
-)
-_INSERT_REPLY = (
-    "INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, calls, data)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
+_FIND = "SELECT t, a, b FROM records WHERE t = ? AND a = ? AND b = ?"
+
+JOURNALED_CALLS_MAX = 512
+"""So many calls wait for their tables at most; as many are read back after a crash."""
 
 
 class SqliteStore:
@@ -82,6 +75,9 @@ class SqliteStore:
 
     With `shared`, several runners of this process use the one object: then
     none of them may take what it has read for true until it commits.
+
+    What `commit` is given goes to the journal first, see `sqlite_backlog`; what a
+    transaction with locks commits, to the tables.
     """
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
@@ -93,14 +89,17 @@ class SqliteStore:
             )
         self._connection = connect(path)
         self._guard = guard(path, self._connection)
+        self._wal = Path(self._connection.filename_wal)
+        self._files = _identity(self._path), _identity(self._wal)
+        self._backlog = Backlog()
+        self._txid = 0
         try:
             migrate(self._connection, path)
+            self._recover()
         except BaseException:
             self._connection.close()
             os.close(self._guard)
             raise
-        self._wal = Path(self._connection.filename_wal)
-        self._files = _identity(self._path), _identity(self._wal)
         self.local: LocalReads | None = None if shared else self
 
     async def meta(self) -> dict[str, str]:
@@ -110,28 +109,31 @@ class SqliteStore:
     # Reading.
 
     def row(self, key: Key) -> Row | None:
+        if self._backlog.knows(key):
+            return self._backlog.row(key)
         found = self._fetch(_SELECT_ROW, key)
         return Row(key, *found[0]) if found else None
 
     def rows_of_id(self, table: int, id: int) -> list[Row]:
         found = self._fetch(_SELECT_ID, (id, table))
-        return [Row((t, a, b), since, data) for t, a, b, since, data in found]
+        rows = [Row((t, a, b), since, data) for t, a, b, since, data in found]
+        return self._backlog.rows_of_id(table, id, rows)
 
     def scan(self, scan: Scan) -> list[Row]:
+        return self._backlog.scan(scan, self._scan_tables)
+
+    def _scan_tables(self, scan: Scan) -> list[tuple[Key, Row]]:
         t, a = scan.table, scan.a
         found = self._fetch(_SELECT_SCAN, (t, a, scan.after, scan.limit))
-        return [Row((t, a, b), since, data) for b, since, data in found]
+        return [((t, a, b), Row((t, a, b), since, data)) for b, since, data in found]
 
     def totals(self, id: int) -> Totals:
         found = self._fetch(_SELECT_TOTALS, (id,))
-        if not found:
-            return NO_TOTALS
-        totals = found[0]
-        return Totals(totals[2:], totals[0], totals[1])
+        stored = Totals(found[0][2:], found[0][0], found[0][1]) if found else NO_TOTALS
+        return self._backlog.totals(id, stored)
 
     def clock(self) -> int:
-        ((txid,),) = self._fetch("SELECT txid FROM clock")
-        return int(txid)
+        return self._txid
 
     async def read(self, reading: Reading) -> Found:
         rows = ((key, self.row(key)) for key in reading.keys)
@@ -147,7 +149,7 @@ class SqliteStore:
             "SELECT data FROM replies WHERE client_id = ? AND last_call >= ? AND first_call <= ?",
             (client_id, call_id, call_id),
         )
-        return [data for (data,) in found]
+        return [data for (data,) in found] + self._backlog.find_replies(client_id, call_id)
 
     def _fetch(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
         try:
@@ -160,36 +162,50 @@ class SqliteStore:
     async def commit(self, batch: Batch) -> int:
         await self._locks.acquire("clock", exclusive=True)
         try:
-            return self.commit_now(batch)
+            return self.commit_now(batch, journal=True)
         finally:
             self._locks.release("clock", exclusive=True)
 
-    def commit_now(self, batch: Batch) -> int:
-        """`commit` without a loop: here it never waits for anybody else."""
-        db = self._db_for_writing()
-        try:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                base = self._apply(db, batch)
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
-        except apsw.ConstraintError:
-            raise Conflict(keys=self._occupied(batch)) from None
-        except apsw.Error as error:
-            raise self._unavailable(error) from error
+    def commit_now(self, batch: Batch, *, journal: bool = False) -> int:
+        """`commit` without a loop: here it never waits for anybody else.
+
+        With `journal` the batch may go there alone, unless it depends on the tables or
+        enough is waiting for them.
+        """
+        needs_tables = batch.keeps or batch.drops or batch.empties or batch.bounds
+        base = self._txid
+        change = change_of(batch, base)
+        with self._writing() as db:
+            self._validate(db, batch)
+            if journal and not needs_tables and self._backlog.calls < JOURNALED_CALLS_MAX:
+                db.execute("INSERT INTO journal (data) VALUES (?)", (encode_change(change),))
+                backlog = None
+            else:
+                self._write_tables(db, change.last_txid)
+                if batch.keeps:
+                    db.executemany(_KEEP, [(base + order, *key) for key, order in batch.keeps])
+                Backlog([change]).write(db)
+                if batch.drops:
+                    db.executemany("DELETE FROM totals WHERE id = ?", [(id,) for id in batch.drops])
+                self._check_outcome(db, batch)
+                backlog = Backlog()
+        if backlog is None:
+            self._backlog.add(change)
+        else:
+            self._backlog = backlog
+        self._txid = change.last_txid
         return base
 
     async def settle(self, member: Member) -> int | None:
         raise AssertionError("a commit to a file of our own is never unknown")
 
     async def count_rows(self, table: int) -> int:
+        self._settle()
         ((count,),) = self._fetch("SELECT count(*) FROM records WHERE t = ?", (table,))
         return int(count)
 
     async def count_shared(self, table: int, other: int) -> int:
+        self._settle()
         statement = (
             "SELECT count(*) FROM records AS r WHERE t = ? AND EXISTS"
             " (SELECT 1 FROM records AS o WHERE o.t = ? AND o.a = r.a)"
@@ -217,6 +233,7 @@ class SqliteStore:
         return int(first)
 
     async def drop_expired_replies(self, now_ms: int, limit: int) -> int:
+        self._settle()
         db = self._db_for_writing()
         try:
             db.execute(
@@ -237,6 +254,8 @@ class SqliteStore:
             transaction.release()
 
     async def close(self) -> None:
+        with suppress(StoreUnavailableException):  # then from the journal, the next time
+            self._settle()
         if self._files != (_identity(self._path), _identity(self._wal)):
             self._empty_wal()
         self._connection.close()
@@ -246,59 +265,67 @@ class SqliteStore:
 
     # Inside.
 
-    def _apply(self, db: apsw.Connection, batch: Batch) -> int:
-        self._validate(db, batch)
-        base: Any = db.execute(
-            "UPDATE clock SET txid = txid + ? RETURNING txid - ?", (batch.size, batch.size)
-        ).get
-        if batch.keeps:
-            db.executemany(_KEEP, [(base + order, *key) for key, order in batch.keeps])
-        if batch.deletes:
-            db.executemany(_DELETE, batch.deletes)
-        new = [
-            (*key, id, base + order, data) for key, id, order, data, old in batch.puts if not old
-        ]
-        if new:
-            db.executemany(INSERT, new)
-        if len(new) < len(batch.puts):
-            changed = [
-                (id, base + order, data, *key) for key, id, order, data, old in batch.puts if old
-            ]
-            before = db.total_changes()
-            db.executemany(_UPDATE, changed)
-            if db.total_changes() - before < len(changed):
-                raise Conflict(keys=self._missing(batch))
-        if batch.touches:
-            touches = [
-                (id, mtime_ms if order else 0, order and base + order, *counts)
-                for id, counts, mtime_ms, order in batch.touches
-            ]
-            db.executemany(_TOUCH, touches)
-        for id in batch.drops:
-            db.execute("DELETE FROM totals WHERE id = ?", (id,))
-        if batch.replies:
-            self._check_not_run_before(db, batch)
-            expires_ms = batch.now_ms + REPLY_RETENTION_MS
-            rows = [
-                (client, calls[-1], base + batch.size, calls[0], expires_ms, _pack(calls), data)
-                for client, calls, data in batch.replies
-            ]
-            db.executemany(_INSERT_REPLY, rows)
-        self._check_outcome(db, batch)
-        return int(base)
+    @contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        """A transaction: all of it is on disk at the end, or nothing."""
+        db = self._db_for_writing()
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+        except apsw.Error as error:
+            raise self._unavailable(error) from error
 
-    @staticmethod
-    def _validate(db: apsw.Connection, batch: Batch) -> None:
+    def _recover(self) -> None:
+        """Take up where the last process has stopped."""
+        ((self._txid,),) = self._fetch("SELECT txid FROM clock")
+        journal = self._fetch("SELECT data FROM journal ORDER BY n")
+        changes = [decode_change(data) for (data,) in journal]
+        if changes:
+            self._txid = changes[-1].last_txid
+        self._backlog = Backlog(changes)
+
+    def _settle(self) -> None:
+        """Bring the tables up to date."""
+        if self._backlog:
+            with self._writing() as db:
+                self._write_tables(db, self._txid)
+            self._backlog = Backlog()
+
+    def _write_tables(self, db: apsw.Connection, txid: int) -> None:
+        if self._backlog:
+            self._backlog.write(db)
+            db.execute("DELETE FROM journal")
+        db.execute("UPDATE clock SET txid = ?", (txid,))
+
+    def _validate(self, db: apsw.Connection, batch: Batch) -> None:
+        """Raise Conflict if a row is not as it was when the batch was made."""
         changed = []
         for key, version in batch.reads.items():
-            found = db.execute(_SELECT_SINCE, key).fetchone()
-            if (found[0] if found else ABSENT) != version:
+            row = self.row(key)
+            if (row.since if row else ABSENT) != version:
                 changed.append(key)
         if changed:
             raise Conflict(keys=changed)
+        stored = set(db.executemany(_FIND, [put.key for put in batch.puts]))
+        backlog, deleted = self._backlog, batch.deletes
+        for key, _, _, _, replaces in batch.puts:
+            is_there = key in stored
+            if backlog.knows(key):
+                is_there = backlog.row(key) is not None
+            if is_there is not replaces and (replaces or key not in deleted):
+                changed.append(key)
+        if changed:
+            raise Conflict(keys=changed)
+        if batch.replies:
+            self._check_not_run_before(db, batch)
 
-    @staticmethod
-    def _check_not_run_before(db: apsw.Connection, batch: Batch) -> None:
+    def _check_not_run_before(self, db: apsw.Connection, batch: Batch) -> None:
         clients = []
         for client, calls, _ in batch.replies:
             stored: Any = db.execute(
@@ -306,28 +333,28 @@ class SqliteStore:
                 " WHERE client_id = ? AND last_call >= ? AND first_call <= ?",
                 (client, calls[0], calls[-1]),
             )
-            if any(not _unpack(packed).isdisjoint(calls) for (packed,) in stored):
+            if self._backlog.has_replied(client, calls) or any(
+                not unpack_calls(packed).isdisjoint(calls) for (packed,) in stored
+            ):
                 clients.append(client)
         if clients:
             raise Conflict(clients=clients)
 
-    def _check_outcome(self, db: apsw.Connection, batch: Batch) -> None:
+    @staticmethod
+    def _check_outcome(db: apsw.Connection, batch: Batch) -> None:
+        """Raise Conflict if the tables, as the batch has left them, are not as they must be."""
         occupied = [
             prefix
             for prefix in batch.empties
             if db.execute("SELECT 1 FROM records WHERE t = ? AND a = ? LIMIT 1", prefix).fetchone()
         ]
-        exceeded = [
-            id for id, count, limit in batch.bounds if self.totals(id).counts[count] > limit
-        ]
+        exceeded = []
+        for id, count, limit in batch.bounds:
+            found = db.execute(_SELECT_TOTALS, (id,)).fetchone()
+            if found and found[2 + count] > limit:
+                exceeded.append(id)
         if occupied or exceeded:
             raise Conflict(directories=[a for _, a in occupied] + exceeded)
-
-    def _missing(self, batch: Batch) -> list[Key]:
-        return [put.key for put in batch.puts if put.replaces and not self.row(put.key)]
-
-    def _occupied(self, batch: Batch) -> list[Key]:
-        return [key for key in new_keys(batch) if self.row(key)]
 
     def _db(self) -> apsw.Connection:
         return self._connection
@@ -405,14 +432,6 @@ class _SqliteTransaction:
         while self._held:
             key, exclusive = self._held.pop()
             self._locks.release(key, exclusive=exclusive)
-
-
-def _pack(calls: Sequence[int]) -> bytes:
-    return struct.pack(f">{len(calls)}q", *calls)
-
-
-def _unpack(packed: bytes) -> set[int]:
-    return {call for (call,) in struct.iter_unpack(">q", packed)}
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -24,6 +24,7 @@ INSERT = "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, 
 _SCHEMA = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE clock (txid INTEGER NOT NULL);
+CREATE TABLE journal (n INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE counters (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE records (
     t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
@@ -48,6 +49,7 @@ CREATE INDEX replies_by_expiry ON replies (expires_ms);
 
 MIGRATIONS: dict[int, str] = {
     1: "INSERT INTO counters VALUES ('storage', 1)",
+    2: "CREATE TABLE journal (n INTEGER PRIMARY KEY, data BLOB NOT NULL)",
 }
 """`version -> script` that brings a file of that version to the next one."""
 

@@ -22,6 +22,7 @@ from cairnfs.clock import SystemClock
 from cairnfs.config import Control, NameNodeSettings
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import OpenStore, open_store
+from cairnfs.store import sqlite
 from cairnfs.testing.faults import DyingClock, DyingMembership, DyingStore, KillSwitch
 from cairnfs.testing.invariants import Namespace, check_invariants, read_namespace
 from cairnfs.testing.peers import LocalPeer, PendingCalls
@@ -94,10 +95,12 @@ class Plan(NamedTuple):
     client_id: bytes
     log: Path
     die_at: int
+    journaled_calls_max: int = sqlite.JOURNALED_CALLS_MAX
 
 
 def run_and_die(plan: Plan) -> None:
     """A process.  If it comes to the end it writes down the steps it has seen."""
+    sqlite.JOURNALED_CALLS_MAX = plan.journaled_calls_max
     switch = KillSwitch(plan.die_at)
     _watch_sqlite(switch)
     _watch_sockets(switch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
@@ -87,17 +87,21 @@ class Call:
     is_retry: bool = False
     conflicts: int = 0
     wanted: Reading | None = None
-    waiters: list[Done] = field(default_factory=list)
+    waiters: tuple[Done, ...] = ()  # for the same answer
     is_answered: bool = False
 
     def finish(self, result: Any, error: BaseException | None) -> None:
         assert not self.is_answered, f"{self.operation.name} is answered twice"
         self.is_answered = True
-        for tell in (self.done, *self.waiters):
-            try:
-                tell(result, error)
-            except Exception:  # one who can't be told must not keep the others waiting
-                log.exception("the answer to %s could not be delivered", self.operation.name)
+        self._tell(self.done, result, error)
+        for waiter in self.waiters:
+            self._tell(waiter, result, error)
+
+    def _tell(self, done: Done, result: Any, error: BaseException | None) -> None:
+        try:
+            done(result, error)
+        except Exception:  # one who can't be told must not keep the others waiting
+            log.exception("the answer to %s could not be delivered", self.operation.name)
 
 
 def encode_replies(replies: list[tuple[int, str, Any]]) -> bytes:

@@ -7,8 +7,10 @@ takes away (a pure function of the group).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 from cairnfs.store.base import (
@@ -25,7 +27,7 @@ from cairnfs.store.base import (
 )
 from cairnfs.transaction.calls import Call, encode_replies
 from cairnfs.transaction.records import id_of
-from cairnfs.transaction.transaction import PRESUMED, UNBORN, Entry, Transaction
+from cairnfs.transaction.transaction import UNBORN, Counts, Entry, Transaction
 
 
 @dataclass(slots=True, eq=False)
@@ -40,15 +42,39 @@ class Run:
     over: Group | None = None  # a group that was being committed while it ran
 
 
-class Addition:
-    """What a group adds to one directory's totals."""
+_ZEROS = [0] * len(Count)
 
-    __slots__ = ("counts", "mtime_ms", "writer")
+
+class Addition:
+    """What a group adds to one directory's totals.
+
+    It is added up when somebody asks for it: mostly the same few changes, many times.
+    """
+
+    __slots__ = ("_changes", "_sums", "mtime_ms", "writer")
 
     def __init__(self) -> None:
-        self.counts = [0] * len(Count)
+        self._sums = _ZEROS.copy()
+        self._changes: list[Counts] = []
         self.mtime_ms = -1
         self.writer: Transaction | None = None  # who set mtime_ms
+
+    def add(self, counts: Counts) -> None:
+        self._changes.append(counts)
+
+    @property
+    def counts(self) -> list[int]:
+        sums, changes = self._sums, self._changes
+        if changes:
+            self._changes = []
+            for counts, times in Counter(changes).items() if len(changes) > 3 else _once(changes):
+                for count, change in counts:
+                    sums[count] += change * times
+        return sums
+
+
+def _once(changes: list[Counts]) -> Iterable[tuple[Counts, int]]:
+    return zip(changes, repeat(1))  # repeat has no end
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +83,7 @@ class Group:
 
     runs: list[Run] = field(default_factory=list)
     totals: dict[int, Addition] = field(default_factory=dict)
+    size: int = 0  # of its batch: the runs that change something
 
     def append(self, run: Run) -> None:
         self.runs.append(run)
@@ -70,12 +97,12 @@ class Group:
             self._add_totals(run.transaction)
 
     def _add_totals(self, transaction: Transaction) -> None:
+        totals = self.totals
         for id, counts, mtime_ms in transaction.touches:
-            addition = self.totals.get(id)
+            addition = totals.get(id)
             if addition is None:
-                addition = self.totals[id] = Addition()
-            for count, change in counts:
-                addition.counts[count] += change
+                addition = totals[id] = Addition()
+            addition.add(counts)
             if mtime_ms >= 0:
                 addition.mtime_ms = mtime_ms
                 addition.writer = transaction
@@ -89,15 +116,17 @@ def build_batch(
     The runs that change something are numbered: that is their place in TxID order.
     """
     size = 0
-    for run in group.runs:
-        if run.transaction.changes_anything:
-            size += 1
-            run.transaction.order = size
-    batch = Batch(size=size, now_ms=now_ms, shard=shard, member=member)
     final: dict[Key, Entry] = {}
     for run in group.runs:
         transaction = run.transaction
-        final.update(transaction.written)
+        if transaction.changes_anything:
+            size += 1
+            transaction.order = size
+            final.update(transaction.written)
+    group.size = size
+    batch = Batch(size=size, now_ms=now_ms, shard=shard, member=member)
+    for run in group.runs:
+        transaction = run.transaction
         if validate:
             for key, entry in transaction.reads.items():
                 if entry.writer is None and entry is not UNBORN:
@@ -105,9 +134,9 @@ def build_batch(
                     batch.reads.setdefault(key, entry.since)
             batch.bounds += transaction.bounds
             batch.empties += transaction.emptied
-        elif transaction.presumes:
-            for key, entry in transaction.reads.items():
-                if entry is PRESUMED:
+        else:
+            for key in transaction.presumed:
+                if key not in final:  # else that it is new is checked by writing it
                     batch.reads[key] = ABSENT
         if transaction.kept:
             batch.keeps += [Keep(key, transaction.order) for key in transaction.kept]
@@ -145,17 +174,16 @@ def choose_thrown_out(runs: Iterable[Run], conflict: Conflict) -> set[Run]:
 
 
 def _add_change(batch: Batch, key: Key, entry: Entry) -> None:
-    base: Entry | None = entry
+    record, writer, base = entry.record, entry.writer, entry.before
     while base is not None and base.writer is not None:
         base = base.before
     was_there = base is not None and base.record is not None
-    if entry.record is not None:
-        assert entry.writer is not None
-        data = entry.writer.encoded[key]
-        if not was_there:
+    if record is not None:
+        assert writer is not None
+        if not was_there and batch.reads:
             batch.reads.pop(key, None)  # that it is new is checked by writing it
         batch.puts.append(
-            Put(key, id_of(key[0], entry.record), entry.writer.order, data, was_there)
+            Put(key, id_of(key[0], record), writer.order, writer.encoded[key], was_there)
         )
     elif was_there:
         batch.deletes.append(key)
@@ -165,7 +193,7 @@ def _replies(runs: list[Run]) -> list[StoredReply]:
     by_client: dict[bytes, list[tuple[int, str, Any]]] = {}
     for run in runs:
         key = run.call.key
-        if key is not None and run.call.operation.at_most_once and run.transaction.changes_anything:
+        if key is not None and run.transaction.order and run.call.operation.at_most_once:
             reply = (key.call_id, run.call.operation.name, run.result)
             by_client.setdefault(key.client_id, []).append(reply)
     return [

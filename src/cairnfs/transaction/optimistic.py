@@ -95,7 +95,8 @@ class OptimisticRunner:
         self._cache = CachedRows(store.local, CACHE_ENTRIES_MAX) if store.local else None
         self._at_hand = RowsAtHand(self._cache) if self._cache is not None else self._memory
         self._peeked = PeekedTotals() if self._cache is None else None
-        self._view = Speculation(self._cache or LoadedRows(Reading(), Found()), self._peeked)
+        rows = self._cache or LoadedRows(Reading(), Found())
+        self._view = Speculation(rows, self._peeked, self._at_hand.memos)
         self._group = Group()
         self._view.groups = [self._group]
         self._in_progress = CallsInProgress(store)
@@ -114,8 +115,12 @@ class OptimisticRunner:
             call.finish(None, stopped())
             return
         self.statistics.calls += 1
-        if call.key is None or self._in_progress.admit(call, self._enqueue):
+        if call.key is not None and not self._in_progress.admit(call, self._enqueue):
+            return
+        if self._cache is None or call.operation.mutates or not self._is_quiet:
             self._enqueue(call)
+        else:  # nothing to wait for: neither a row nor a commit
+            self._execute(call, alone=False)
 
     async def close(self) -> None:
         self._closing = True
@@ -280,7 +285,7 @@ class OptimisticRunner:
             transaction.forget_changes()
         if transaction.changes_anything:
             self._view.accept(transaction)
-        elif from_memory and (self._cache is None or transaction.presumes):
+        elif from_memory and (self._cache is None or transaction.presumed):
             return False  # what does not commit is not validated: no answer to give
         elif not transaction.saw_uncommitted:
             self._answer(call, result, error)
@@ -359,14 +364,14 @@ class OptimisticRunner:
         rows = self._cache or self._memory
         for run in group.runs:
             transaction = run.transaction
-            for key, entry in self._view.retire(transaction, base + transaction.order):
-                rows.replace(key, entry)
+            self._view.retire(transaction, base + transaction.order, rows)
+            if transaction.dropped and self._cache is not None:
+                self._cache.drop_totals(transaction.dropped)
         if self._cache is not None:
             self._cache.add_totals(group.totals, base)
-            self._cache.drop_totals(id for run in group.runs for id in run.transaction.dropped)
         self._view.groups = [self._group]
         self._trust.was_right()
-        self._committed_txid = base + sum(run.transaction.changes_anything for run in group.runs)
+        self._committed_txid = base + group.size
         for run in group.runs:
             self._answer(run.call, run.result, run.error)
         self._rerun_what_counted_twice(group, base)
@@ -462,6 +467,11 @@ class OptimisticRunner:
     def _answer_all(self, calls: Iterable[Call], error: BaseException) -> None:
         for call in list(calls):
             self._answer(call, None, error)
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether all there is is committed, and nobody has a claim to run alone."""
+        return not (self._view.is_speculating or self._arrived or self._alone)
 
     def _is_busy(self) -> bool:
         return bool(self._committing or self._waiting or self._group.runs or self._in_progress)

@@ -37,7 +37,7 @@ class CallsInProgress:
             return True
         running = self._calls.get(call.key)
         if running is not None:
-            running.waiters.append(call.done)
+            running.waiters += (call.done,)
             return False
         self._calls[call.key] = call
         if not call.is_retry:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from cairnfs.store.base import Key, LocalReads, Reading, Row, Scan, Totals
 from cairnfs.transaction.group import Addition
 from cairnfs.transaction.hints import HintedInode
+from cairnfs.transaction.memos import Memos
 from cairnfs.transaction.records import decode
 from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing
 
@@ -36,6 +37,7 @@ class RowCache:
         self._generation_max = entries_max // 2
         self._young: dict[Key, Entry] = {}
         self._old: dict[Key, Entry] = {}
+        self.memos = Memos()
 
     def find(self, key: Key) -> Entry | None:
         entry = self._young.get(key)
@@ -59,16 +61,15 @@ class RowCache:
         """A newer version was committed."""
         self.remember(key, entry)
 
-    def knows(self, key: Key) -> bool:
-        return key in self._young or key in self._old
-
     def forget(self, key: Key) -> None:
         self._young.pop(key, None)
         self._old.pop(key, None)
+        self.memos.rows_changed((key,))
 
     def clear(self) -> None:
         self._young.clear()
         self._old.clear()
+        self.memos.clear()
 
 
 class CachedRows(RowCache):
@@ -97,7 +98,10 @@ class CachedRows(RowCache):
         return [row.key for row in self._reads.rows_of_id(table, id)]
 
     def replace(self, key: Key, entry: Entry) -> None:
-        super().replace(key, entry)
+        if entry.record is not None and len(self._young) < self._generation_max:
+            self._young[key] = entry
+        else:
+            self.remember(key, entry)
         if self._pages:
             for page in self._pages.pop(key[:2], {}).values():
                 self._paged -= len(page)
@@ -156,7 +160,8 @@ class RowsAtHand:
 
     def __init__(self, cache: CachedRows) -> None:
         self._cache = cache
-        self.knows = cache.knows
+        self.memos = cache.memos
+        self.find = cache.find
 
     def entry(self, key: Key) -> Entry:
         entry = self._cache.find(key)
@@ -214,6 +219,7 @@ class RememberedRows(RowCache):
                     self.forget(key)
             elif known is None or known.since < entry.since:  # a commit may have overtaken it
                 self.remember(key, entry)
+                self.memos.rows_changed((key,))
 
 
 def entry_of(row: Row) -> Entry:

@@ -8,7 +8,7 @@ not lock, wait, log, or look at a clock other than `now_ms`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -16,12 +16,11 @@ import msgspec
 from cairnfs.errors import IllegalArgumentException
 from cairnfs.store.base import ABSENT, Bound, Key, Reading, Scan, Totals
 from cairnfs.store.schema import KEEPS_PAST, Table
+from cairnfs.transaction.memos import Memo
 from cairnfs.transaction.records import decode, encode
 
-INT64_END = 2**63
-
 Counts = tuple[tuple[int, int], ...]
-"""Changes to some counters of a totals vector: `((Count.FILES, 1), ...)`."""
+"""Changes to some counters of a totals vector, each of 64 bits: `((Count.FILES, 1), ...)`."""
 
 
 class Entry(msgspec.Struct, gc=False):
@@ -78,9 +77,13 @@ class View(Protocol):
 
     def entry(self, key: Key) -> Entry: ...
 
-    def knows(self, key: Key) -> bool:
-        """Whether there is a row at hand for the key, or the news that there is none."""
+    def find(self, key: Key) -> Entry | None:
+        """The entry if it is at hand; None if one would have to look."""
         ...
+
+    def recall(self, token: Hashable) -> Memo | None: ...
+
+    def memorize(self, token: Hashable, memo: Memo) -> None: ...
 
     def keys_of_id(self, table: int, id: int) -> list[Key]: ...
 
@@ -115,7 +118,7 @@ class Transaction:
         "kept",
         "now_ms",
         "order",
-        "presumes",
+        "presumed",
         "reads",
         "saw_uncommitted",
         "totals_read",
@@ -139,7 +142,7 @@ class Transaction:
         self.now_ms = now_ms
         self.alone = alone
         self.from_memory = from_memory  # on rows at hand: a try, to be validated
-        self.presumes = False  # that a key has no row
+        self.presumed: list[Key] = []  # to have no row
         self.covered = 0  # the latest TxID at which a snapshot needs what is changed here
         self.reads: dict[Key, Entry] = {}
         self.writes: dict[Key, Any] = {}
@@ -179,11 +182,32 @@ class Transaction:
         A run from memory takes it for free if nothing is known of it, so that making
         something new needs no read at all.
         """
-        if self.from_memory and key not in self.writes and not self._view.knows(key):
-            self.reads[key] = PRESUMED
-            self.presumes = True
+        if not self.from_memory or key in self.writes:
+            return self.get(key)
+        entry = self.reads.get(key) or self._view.find(key)
+        if entry is None:
+            entry = PRESUMED
+            self.presumed.append(key)
+        elif entry.writer is not None:
+            self.saw_uncommitted = True
+        self.reads[key] = entry
+        return entry.record
+
+    def recall(self, token: Hashable) -> Any:
+        """What was memorized for the token, if all rows that it came from are as they were."""
+        if self.writes:
+            return None  # those may be among them
+        memo = self._view.recall(token)
+        if memo is None:
             return None
-        return self.get(key)
+        self.reads.update(memo.reads)
+        return memo.value
+
+    def memorize(self, token: Hashable, value: Any, keys: Iterable[Key]) -> None:
+        """Keep a value that depends on the token and on these rows, which were read, alone."""
+        reads = {key: self.reads[key] for key in keys}
+        if not any(entry.writer is not None or entry is UNBORN for entry in reads.values()):
+            self._view.memorize(token, Memo(value, reads))
 
     def get_by_id(self, table: Table, id: int) -> Any:
         """The record of a table that carries this id, or None."""
@@ -287,6 +311,10 @@ class Transaction:
         """Add to a directory's totals; never conflicts with another addition."""
         self.touches.append((id, counts, mtime_ms))
 
+    def add_to_each(self, ids: Iterable[int], counts: Counts) -> None:
+        """Add the same to several directories."""
+        self.touches += [(id, counts, -1) for id in ids]
+
     def bound(self, id: int, count: int, limit: int) -> None:
         """Only commit if this counter then does not exceed `limit`."""
         self.bounds.append(Bound(id, count, limit))
@@ -334,16 +362,6 @@ class Transaction:
                     data = encode(record)
                     decode(key[0], data)
                     self.encoded[key] = data
-            checked: Counts | None = None  # the directories of a path are given the same
-            for _, counts, mtime_ms in self.touches:
-                if type(mtime_ms) is not int or not -1 <= mtime_ms < INT64_END:
-                    raise TypeError(f"{mtime_ms!r} is not a time in milliseconds")
-                if counts is checked:
-                    continue
-                checked = counts
-                for _, change in counts:
-                    if type(change) is not int or not -INT64_END <= change < INT64_END:
-                        raise TypeError(f"{change!r} is not a whole number of 64 bits")
         except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
             raise IllegalArgumentException(
                 f"A value of the wrong kind was given: {error}"

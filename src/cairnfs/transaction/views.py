@@ -9,12 +9,23 @@ follow one another without waiting for the disk.
 from __future__ import annotations
 
 import operator
-from typing import Protocol
+from collections.abc import Hashable
+from typing import Any, Protocol
 
-from cairnfs.store.base import ABSENT, NO_TOTALS, Found, Key, Reading, Scan, Totals
+from cairnfs.store.base import (
+    ABSENT,
+    NO_TOTALS,
+    Found,
+    Key,
+    Reading,
+    Scan,
+    Totals,
+    scan_under,
+)
 from cairnfs.transaction.group import Group
+from cairnfs.transaction.memos import Memo, Memos
 from cairnfs.transaction.records import id_of
-from cairnfs.transaction.seen_rows import Page, entry_of
+from cairnfs.transaction.seen_rows import Page, RowCache, entry_of
 from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, Transaction
 
 
@@ -25,7 +36,12 @@ class CommittedRows(Protocol):
 
     def entry(self, key: Key) -> Entry: ...
 
-    def knows(self, key: Key) -> bool: ...
+    def find(self, key: Key) -> Entry | None: ...
+
+    @property
+    def memos(self) -> Memos | None:
+        """What was worked out from these rows, if they stay as they are for long enough."""
+        ...
 
     def keys_of_id(self, table: int, id: int) -> list[Key]: ...
 
@@ -38,6 +54,7 @@ class LoadedRows:
     """What was asked for and what was found, as of one moment."""
 
     never_lacks = False
+    memos = None
 
     def __init__(self, reading: Reading, found: Found) -> None:
         self._asked = set(reading.keys)
@@ -64,8 +81,8 @@ class LoadedRows:
             return NO_ENTRY
         return entry
 
-    def knows(self, key: Key) -> bool:
-        return key in self._asked or key in self.entries
+    def find(self, key: Key) -> Entry | None:
+        return self.entries.get(key) or (NO_ENTRY if key in self._asked else None)
 
     def keys_of_id(self, table: int, id: int) -> list[Key]:
         try:
@@ -123,12 +140,18 @@ class PeekedTotals:
 class Speculation:
     """Committed rows with the uncommitted changes of this NameNode over them."""
 
-    def __init__(self, committed: CommittedRows, peeked: PeekedTotals | None = None) -> None:
+    def __init__(
+        self,
+        committed: CommittedRows,
+        peeked: PeekedTotals | None = None,
+        memos: Memos | None = None,
+    ) -> None:
         self.committed = committed
         self._peeked = peeked
+        self._memos = memos or Memos()
         self.groups: list[Group] = []
         self._pending: dict[Key, Entry] = {}
-        self._pending_ids: dict[tuple[int, int], set[Key]] = {}
+        self._pending_ids: dict[tuple[int, int], set[Key]] | None = None  # once asked for
 
     # Reading.
 
@@ -139,31 +162,41 @@ class Speculation:
     def entry(self, key: Key) -> Entry:
         return self._pending.get(key) or self.committed.entry(key)
 
-    def knows(self, key: Key) -> bool:
-        return key in self._pending or self.committed.knows(key)
+    def find(self, key: Key) -> Entry | None:
+        return self._pending.get(key) or self.committed.find(key)
+
+    def recall(self, token: Hashable) -> Memo | None:
+        return None if self.committed.memos is None else self._memos.find(token)
+
+    def memorize(self, token: Hashable, memo: Memo) -> None:
+        if self.committed.memos is not None:
+            self._memos.note(token, memo)
+
+    @property
+    def is_speculating(self) -> bool:
+        """Whether there is anything that is not committed."""
+        return bool(self._pending)
 
     def keys_of_id(self, table: int, id: int) -> list[Key]:
         keys = [key for key in self.committed.keys_of_id(table, id) if key not in self._pending]
+        if self._pending_ids is None:
+            self._pending_ids = {}
+            for key, entry in self._pending.items():
+                self._note_id(key, entry.record)
         for key in self._pending_ids.get((table, id), ()):
-            entry = self._pending.get(key)  # another record may have taken the key since
-            if entry is not None and entry.record is not None and id_of(table, entry.record) == id:
+            found = self._pending.get(key)  # another record may have taken the key since
+            if found is not None and found.record is not None and id_of(table, found.record) == id:
                 keys.append(key)
         return keys
 
     def scan(self, scan: Scan) -> Page:
         prefix = (scan.table, scan.a)
-        pending = {key: entry for key, entry in self._pending.items() if key[:2] == prefix}
-        if not pending:
-            return self.committed.scan(scan)
-        # As many committed rows may be hidden as there are pending ones.
-        wider = scan._replace(limit=scan.limit + len(pending))
-        merged = dict(self.committed.scan(wider))
-        reached = max(merged)[2] if len(merged) == wider.limit else None
-        for key, entry in pending.items():
-            if key[2] > scan.after and (reached is None or key[2] <= reached):
-                merged[key] = entry
-        rows = [(key, merged[key]) for key in sorted(merged)]
-        return [row for row in rows if row[1].record is not None][: scan.limit]
+        pending = {
+            key: None if entry.record is None else entry
+            for key, entry in self._pending.items()
+            if key[:2] == prefix
+        }
+        return scan_under(pending, scan, self.committed.scan)
 
     def totals(self, id: int) -> tuple[Totals, bool]:
         totals = self.committed.totals(id)
@@ -191,24 +224,26 @@ class Speculation:
         for key, record in transaction.writes.items():
             before = pending.get(key) or reads.get(key, NO_ENTRY)
             pending[key] = written[key] = Entry(record, 0, transaction, before)
-            if record is not None:
-                id = id_of(key[0], record)
-                if id is not None:
-                    self._pending_ids.setdefault((key[0], id), set()).add(key)
+        self._memos.rows_changed(written)
+        if self._pending_ids is not None:
+            for key, record in transaction.writes.items():
+                self._note_id(key, record)
 
-    def retire(self, transaction: Transaction, txid: int) -> list[tuple[Key, Entry]]:
-        """The transaction is committed; returns its entries that are still the newest."""
+    def retire(self, transaction: Transaction, txid: int, rows: RowCache) -> None:
+        """The transaction is committed; those of its entries that are the newest go to `rows`."""
         pending = self._pending
-        newest = []
         for key, entry in transaction.written.items():
-            entry.since = txid if entry.record is not None else ABSENT
+            entry.since = ABSENT if entry.record is None else txid
             entry.writer = None
             entry.before = None
             if pending.get(key) is entry:
                 del pending[key]
-                newest.append((key, entry))
-            self._forget_id(key, entry)
-        return newest
+                rows.replace(key, entry)
+        if self._pending_ids is not None:
+            for key, entry in transaction.written.items():
+                self._forget_id(key, entry)
+        if not pending:
+            self._pending_ids = None
 
     def withdraw(self, transaction: Transaction) -> None:
         """Take changes back.  Later ones that build on them must be gone already."""
@@ -219,14 +254,22 @@ class Speculation:
                 self._pending[key] = before
             else:
                 del self._pending[key]
-            self._forget_id(key, entry)
+            if self._pending_ids is not None:
+                self._forget_id(key, entry)
         transaction.written = {}
+
+    def _note_id(self, key: Key, record: Any) -> None:
+        id = None if record is None else id_of(key[0], record)
+        if id is not None:
+            assert self._pending_ids is not None
+            self._pending_ids.setdefault((key[0], id), set()).add(key)
 
     def _forget_id(self, key: Key, entry: Entry) -> None:
         """An entry is pending no more; another one under its key may still have its id."""
         id = None if entry.record is None else id_of(key[0], entry.record)
         if id is None:
             return
+        assert self._pending_ids is not None
         left = self._pending.get(key)
         if left is not None and left.record is not None and id_of(key[0], left.record) == id:
             return

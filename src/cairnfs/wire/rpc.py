@@ -121,7 +121,7 @@ class ServerConnection:
         self._state = _State.HEADER
         self._beginning = b""
         self._frames = FrameBuffer()
-        self._known_headers: dict[bytes, CallHeader] = {}
+        self._known: dict[bytes, tuple[CallHeader, Method]] = {}
 
     def receive_data(self, data: bytes) -> list[ServerEvent]:
         """What the arrival of `data` brings about."""
@@ -174,43 +174,60 @@ class ServerConnection:
         return data[CONNECTION_HEADER.size :]
 
     def _receive_frame(self, frame: bytes) -> ServerEvent | None:
-        call_id, header, at = self._decode_header(frame)
-        if call_id < 0 or self._state is not _State.OPEN:
+        if self._state is _OPEN and frame.startswith(_USUAL_BEGINNING, 1):
+            call = self._receive_usual(frame)
+            if call is not None:
+                return call
+
+        call_id, header, at = _decode_header(frame)
+        if call_id < 0 or self._state is not _OPEN:
             return self._receive_out_of_band(call_id, header, frame, at)
         try:
-            request_header, at = decode_delimited(frame, at)
+            request_header, end = decode_delimited(frame, at)
             method = self._methods.find(request_header)
-            request, _ = decode_delimited(frame, at)
-            return Call(call_id, method, request, header)
+            request, _ = decode_delimited(frame, end)
         except ProtocolError as problem:
             error: HdfsError = InvalidProtocolBufferException(str(problem))
         except HdfsError as refusal:
             error = refusal
+        else:
+            self._remember(frame, end, header, method)
+            return Call(call_id, method, request, header)
         return Send(rpc_replies.encode_error(call_id, header.client_id, header.retry_count, error))
 
-    def _decode_header(self, frame: bytes) -> tuple[int, CallHeader, int]:
-        """The call id, what else the header says, and where it ends.
-
-        From one call to the next, often only the id differs.
-        """
+    def _receive_usual(self, frame: bytes) -> Call | None:
+        """A call that differs from an earlier one in nothing but its id and its request."""
         try:
-            data, end = decode_delimited(frame)
-            if not data.startswith(_USUAL_BEGINNING):
-                return *_parse_header(data), end
-            zigzag, at = decode_varint(data, len(_USUAL_BEGINNING))
-        except ProtocolError as error:
-            raise _undecodable("RpcRequestHeaderProto", error) from None
-        ending = data[at:]
-        known = self._known_headers.get(ending)
-        if known is not None and zigzag <= _UINT32_MAX:
-            return (zigzag >> 1) ^ -(zigzag & 1), known, end
+            byte = frame[_CALL_ID_AT]
+            at = _CALL_ID_AT + 1
+            zigzag, shift = byte & 0x7F, 7
+            while byte >= 0x80 and shift < 35:
+                byte = frame[at]
+                at += 1
+                zigzag |= (byte & 0x7F) << shift
+                shift += 7
+            end = frame[0] + 1  # of the header
+            end += frame[end] + 1  # and of the request's header
+            known = self._known.get(frame[at:end])
+            if known is None or zigzag & 1 or zigzag > _UINT32_MAX:
+                return None
+            if frame[end] == len(frame) - end - 1:
+                request = frame[end + 1 :]
+            else:
+                request, _ = decode_delimited(frame, end)
+        except (IndexError, ProtocolError):
+            return None
+        return Call(zigzag >> 1, known[1], request, known[0])
 
-        call_id, header = _parse_header(data)
-        if len(ending) <= _KNOWN_ENDING_LENGTH_MAX:
-            if len(self._known_headers) >= _KNOWN_HEADERS_MAX:
-                self._known_headers.clear()
-            self._known_headers[ending] = header
-        return call_id, header, end
+    def _remember(self, frame: bytes, end: int, header: CallHeader, method: Method) -> None:
+        """What `_receive_usual` has to know; not of headers so long that they are unusual."""
+        if not frame.startswith(_USUAL_BEGINNING, 1):
+            return
+        _, at = decode_varint(frame, _CALL_ID_AT)
+        if end == frame[0] + 1 + frame[frame[0] + 1] + 1:
+            if len(self._known) >= _KNOWN_MAX:
+                self._known.clear()
+            self._known[frame[at:end]] = header, method
 
     def _receive_out_of_band(
         self, call_id: int, header: CallHeader, frame: bytes, at: int
@@ -279,31 +296,35 @@ class _State(enum.Enum):
     CLOSED = enum.auto()
 
 
-# Of the header of nearly every call: its kind is protobuf (field 1), its operation final (2),
-# and the call id comes next (3).
+_OPEN = _State.OPEN  # an enumeration's members are slow to reach
+
+# Of the header of nearly every call, after its length in one byte: its kind is protobuf (field
+# 1), its operation final (2), and the call id comes next (3).
 _USUAL_BEGINNING = b"\x08\x02\x10\x00\x18"
+_CALL_ID_AT = 1 + len(_USUAL_BEGINNING)
 _UINT32_MAX = 0xFFFFFFFF
 
 # Caller contexts make for many headers, and a client that means no good for any number.
-_KNOWN_HEADERS_MAX = 64
-_KNOWN_ENDING_LENGTH_MAX = 512
+_KNOWN_MAX = 256
 
 _decode_request_header = message_decoder(RpcRequestHeaderProto)
 _decode_context = message_decoder(IpcConnectionContextProto)
 _decode_sasl = message_decoder(RpcSaslProto)
 
 
-def _parse_header(data: bytes) -> tuple[int, CallHeader]:
+def _decode_header(frame: bytes) -> tuple[int, CallHeader, int]:
+    """The call id, what else the header says, and where it ends."""
     try:
+        data, end = decode_delimited(frame)
         message = _decode_request_header(data)
-    except InvalidProtocolBufferException as error:
+    except _MALFORMED as error:
         raise _undecodable("RpcRequestHeaderProto", error) from None
     call_id, retry_count = message.callId, message.retryCount
     problem = _find_problem(message)
     if problem is not None:
         raise _fatal(_INVALID_HEADER, RpcServerException(problem), call_id, retry_count)
     has_context = message.HasField("callerContext")
-    return call_id, CallHeader(
+    header = CallHeader(
         client_id=message.clientId,
         retry_count=retry_count,
         caller_context=as_text(message.callerContext.context) if has_context else None,
@@ -311,6 +332,7 @@ def _parse_header(data: bytes) -> tuple[int, CallHeader]:
         state_id=message.stateId if message.HasField("stateId") else None,
         reply_tail=rpc_replies.encode_tail(message.clientId, retry_count),
     )
+    return call_id, header, end
 
 
 def _find_problem(header: RpcRequestHeaderProto) -> str | None:

@@ -32,22 +32,9 @@ _CALL_ID_TAG = b"\x08"  # of field 1
 
 def encode_reply(call_id: int, tail: bytes, response: bytes) -> bytes:
     """A reply without error; `tail` is from `encode_tail`."""
-    encoded_id = encode_varint(call_id)
-    header_size = len(_CALL_ID_TAG) + len(encoded_id) + len(tail)
-    header_length = encode_varint(header_size)
-    response_length = encode_varint(len(response))
-    size = len(header_length) + header_size + len(response_length) + len(response)
-    return b"".join(
-        (
-            encode_length(size),
-            header_length,
-            _CALL_ID_TAG,
-            encoded_id,
-            tail,
-            response_length,
-            response,
-        )
-    )
+    header = _CALL_ID_TAG + encode_varint(call_id) + tail
+    beginning = encode_varint(len(header)) + header + encode_varint(len(response))
+    return encode_length(len(beginning) + len(response)) + beginning + response
 
 
 def encode_tail(client_id: bytes, retry_count: int) -> bytes:

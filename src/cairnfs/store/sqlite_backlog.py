@@ -1,0 +1,231 @@
+"""Commits that are on disk, but not in their tables yet.
+
+A batch of calls from all over the namespace changes a page of the tables for nearly every
+call, and every such page would have to be written before the batch is durable.  So a batch
+is written as one row of the table `journal`.  Its changes wait here, and go to the tables
+with those of a few hundred other calls, each page once.  After a crash they are read back
+from the journal.
+
+Invariant: the tables together with the backlog are what has been committed, and the journal
+holds exactly what is in the backlog.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import apsw
+import msgspec
+
+from cairnfs.store.base import Batch, Key, Row, Scan, Totals, scan_under
+from cairnfs.store.schema import REPLY_RETENTION_MS
+from cairnfs.store.sqlite_schema import COUNT_COLUMNS
+
+_PUT = (
+    "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (t, a, b) DO UPDATE SET id = excluded.id, since = excluded.since,"
+    " data = excluded.data"
+)
+_DELETE = "DELETE FROM records WHERE t = ? AND a = ? AND b = ?"
+_TOUCH = (
+    f"INSERT INTO totals (id, mtime_ms, touched, {', '.join(COUNT_COLUMNS)})"
+    f" VALUES ({', '.join('?' * (3 + len(COUNT_COLUMNS)))}) ON CONFLICT (id) DO UPDATE SET"
+    " mtime_ms = iif(excluded.touched > 0, excluded.mtime_ms, mtime_ms),"
+    " touched = max(touched, excluded.touched), "
+    + ", ".join(f"{name} = {name} + excluded.{name}" for name in COUNT_COLUMNS)
+)
+_INSERT_REPLY = (
+    "INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, calls, data)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class Version(NamedTuple):
+    """What is in a row besides its key."""
+
+    id: int | None
+    since: int
+    data: bytes
+
+
+class Addition(NamedTuple):
+    """What is added to the totals of a directory."""
+
+    counts: tuple[int, ...]
+    mtime_ms: int
+    touched: int  # 0: the time stays
+
+
+class Replies(NamedTuple):
+    """Replies to one client's calls, in ascending order of their numbers."""
+
+    client_id: bytes
+    calls: tuple[int, ...]
+    txid: int
+    expires_ms: int
+    data: bytes
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """What a batch changes: a row of the journal."""
+
+    last_txid: int
+    size: int
+    deletes: list[Key]  # before the puts
+    puts: list[tuple[Key, Version]]
+    touches: list[tuple[int, Addition]]
+    replies: list[Replies]
+
+
+def change_of(batch: Batch, base: int) -> Change:
+    """The changes of a batch whose transactions come after the TxID `base`."""
+    last_txid = base + batch.size
+    expires_ms = batch.now_ms + REPLY_RETENTION_MS
+    return Change(
+        last_txid,
+        batch.size,
+        batch.deletes,
+        [(key, Version(id, base + order, data)) for key, id, order, data, _ in batch.puts],
+        [
+            (id, Addition(tuple(counts), mtime_ms if order else 0, order and base + order))
+            for id, counts, mtime_ms, order in batch.touches
+        ],
+        [Replies(*reply[:2], last_txid, expires_ms, reply[2]) for reply in batch.replies],
+    )
+
+
+encode_change = msgspec.msgpack.Encoder().encode
+decode_change = msgspec.msgpack.Decoder(Change).decode
+
+
+class Backlog:
+    """The changes that wait for their tables."""
+
+    def __init__(self, changes: Iterable[Change] = ()) -> None:
+        self.calls = 0  # that made them
+        self._changes = 0
+        self._rows: dict[Key, Version | None] = {}  # None: the row is gone
+        self._totals: dict[int, Addition] = {}
+        self._replies: list[Replies] = []
+        self._replied: dict[bytes, set[int]] = {}  # client, numbers of its calls
+        self._keys_of_id: dict[tuple[int, int], set[Key]] | None = None  # once asked for
+        for change in changes:
+            self.add(change)
+
+    def __bool__(self) -> bool:
+        return self._changes > 0
+
+    def add(self, change: Change) -> None:
+        self.calls += change.size
+        self._changes += 1
+        for key in change.deletes:
+            self._rows[key] = None
+        self._rows.update(change.puts)
+        if self._keys_of_id is not None:
+            self._index(change.puts)
+        for id, addition in change.touches:
+            before = self._totals.get(id)
+            self._totals[id] = addition if before is None else _sum(before, addition)
+        for replies in change.replies:
+            self._replies.append(replies)
+            self._replied.setdefault(replies.client_id, set()).update(replies.calls)
+
+    # What is committed: these, laid over what is in the tables.
+
+    def knows(self, key: Key) -> bool:
+        return key in self._rows
+
+    def row(self, key: Key) -> Row | None:
+        """The row of a key that is known."""
+        version = self._rows[key]
+        return None if version is None else Row(key, version.since, version.data)
+
+    def rows_of_id(self, table: int, id: int, stored: list[Row]) -> list[Row]:
+        if not self._rows:
+            return stored
+        if self._keys_of_id is None:
+            self._keys_of_id = {}
+            self._index(self._rows.items())
+        rows = [row for row in stored if row.key not in self._rows]
+        for key in self._keys_of_id.get((table, id), ()):
+            version = self._rows[key]
+            if version is not None and version.id == id:
+                rows.append(Row(key, version.since, version.data))
+        return rows
+
+    def scan(self, scan: Scan, read: Callable[[Scan], list[tuple[Key, Row]]]) -> list[Row]:
+        t, a = scan.table, scan.a
+        changed = {key: self.row(key) for key in self._rows if key[0] == t and key[1] == a}
+        return [row for _, row in scan_under(changed, scan, read)]
+
+    def totals(self, id: int, stored: Totals) -> Totals:
+        addition = self._totals.get(id)
+        if addition is None:
+            return stored
+        counts = tuple(map(operator.add, stored.counts, addition.counts))
+        if not addition.touched:
+            return stored._replace(counts=counts)
+        return Totals(counts, addition.mtime_ms, addition.touched)
+
+    def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
+        """Blobs that may hold the reply to a call, as the store finds them."""
+        return [
+            replies.data
+            for replies in self._replies
+            if replies.client_id == client_id and replies.calls[0] <= call_id <= replies.calls[-1]
+        ]
+
+    def has_replied(self, client_id: bytes, calls: Iterable[int]) -> bool:
+        """Whether a reply to one of these calls waits."""
+        return not self._replied.get(client_id, _NOBODY).isdisjoint(calls)
+
+    # To the tables.
+
+    def write(self, db: apsw.Connection) -> None:
+        """Write everything, in the order of the tables, as a part of a transaction."""
+        rows = sorted(self._rows.items())
+        deletes = [key for key, version in rows if version is None]
+        if deletes:
+            db.executemany(_DELETE, deletes)
+        puts = [(*key, *version) for key, version in rows if version is not None]
+        if puts:
+            db.executemany(_PUT, puts)
+        if self._totals:
+            totals = [
+                (id, mtime_ms, touched, *counts)
+                for id, (counts, mtime_ms, touched) in sorted(self._totals.items())
+            ]
+            db.executemany(_TOUCH, totals)
+        if self._replies:
+            db.executemany(_INSERT_REPLY, list(self._reply_rows()))
+
+    def _reply_rows(self) -> Iterator[tuple[bytes, int, int, int, int, bytes, bytes]]:
+        for client_id, calls, txid, expires_ms, data in self._replies:
+            yield client_id, calls[-1], txid, calls[0], expires_ms, pack_calls(calls), data
+
+    def _index(self, rows: Iterable[tuple[Key, Version | None]]) -> None:
+        assert self._keys_of_id is not None
+        for key, version in rows:
+            if version is not None and version.id is not None:
+                self._keys_of_id.setdefault((key[0], version.id), set()).add(key)
+
+
+_NOBODY: set[int] = set()
+
+
+def _sum(before: Addition, after: Addition) -> Addition:
+    counts = tuple(map(operator.add, before.counts, after.counts))
+    if after.touched:
+        return Addition(counts, after.mtime_ms, after.touched)
+    return before._replace(counts=counts)
+
+
+def pack_calls(calls: Sequence[int]) -> bytes:
+    return struct.pack(f">{len(calls)}q", *calls)
+
+
+def unpack_calls(packed: bytes) -> set[int]:
+    return {call for (call,) in struct.iter_unpack(">q", packed)}
