@@ -85,7 +85,7 @@ class Upload(Transfer):
     def __init__(self, clients: Clients, user: str, real_user: str | None) -> None:
         super().__init__(clients, user, real_user)
         self._stream: OutputStream | None = None
-        self._created: FileSystem | None = None  # where the file is new
+        self._give_up: Callable[[str], object] | None = None  # what to do with a half file
 
     def create(
         self,
@@ -99,6 +99,7 @@ class Upload(Transfer):
         create_parents: bool,
     ) -> None:
         file_system = self.begin()
+        self._give_up = file_system.delete
         self._stream = file_system.create(
             path,
             overwrite=overwrite,
@@ -108,10 +109,11 @@ class Upload(Transfer):
             block_size=block_size,
             create_parents=create_parents,
         )
-        self._created = file_system
 
     def append(self, path: str) -> None:
-        self._stream = self.begin().append(path)
+        file_system = self.begin()
+        self._give_up = file_system.recover_lease
+        self._stream = file_system.append(path)
 
     def write(self, data: bytes) -> None:
         assert self._stream is not None
@@ -124,15 +126,14 @@ class Upload(Transfer):
         self._stream = None
 
     def end(self) -> None:
-        """Without `finish`, leave the file as if the writer had died; a new one is deleted."""
+        """Without `finish`, a new file is deleted; one that was appended to is closed again."""
         stream, self._stream = self._stream, None
-        if stream is not None:
-            log.info("%s: the data ended too early", stream.name)
+        if stream is not None and self._give_up is not None:
+            log.info("%s is given up: not all of its data could be written", stream.name)
             stream.abort()
-            if self._created is not None:
-                # By its id: somebody may have put another one in its place.
-                with suppress(HdfsError, OSError):
-                    self._created.delete(f"/.reserved/.inodes/{stream.file_id}")
+            # By its id: somebody may have put another one in its place.
+            with suppress(HdfsError, OSError):
+                self._give_up(f"/.reserved/.inodes/{stream.file_id}")
         super().end()
 
 
