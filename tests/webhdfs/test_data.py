@@ -81,6 +81,24 @@ def test_a_body_that_ends_too_early_leaves_no_file(
     send(namenode, "DELETE", target("/cut", "DELETE", "&recursive=true"))
 
 
+@pytest.mark.xfail(reason="append is to come", raises=AssertionError)
+def test_an_append_that_ends_too_early_leaves_the_file_to_others(cluster: Cluster) -> None:
+    namenode = cluster.namenodes[0].http_address
+    assert put(namenode, "/appended", b"begun").status == 201
+    url = urlsplit(send(namenode, "POST", target("/appended", "APPEND")).location)
+    head = f"POST {url.path}?{url.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
+    with connect(url.netloc) as sock:
+        sock.sendall(head.encode() + b"half")
+
+    def is_appended() -> bool:
+        answers = follow(namenode, "POST", target("/appended", "APPEND"), b", more")
+        assert answers[-1].status in (200, 403)
+        return answers[-1].status == 200
+
+    cluster.wait_until(is_appended, "others may append", 20)
+    assert re.fullmatch(rb"begun(half)?, more", get(namenode, "/appended").body)
+
+
 def test_a_reader_that_leaves_is_forgotten(cluster: Cluster) -> None:
     namenode = cluster.namenodes[0].http_address
     assert put(namenode, "/left", BIG).status == 201

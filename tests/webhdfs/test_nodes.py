@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.scenarios.hadoop import FsShell
 from tests.webhdfs.exchange import BIG, follow, send
 from tests.webhdfs.raw import connect
 
@@ -59,6 +60,7 @@ def test_nodes_end_though_clients_are_connected(tmp_path: Path) -> None:
         assert json.loads(answer.body)["FileStatus"]["length"] == len(BIG)
 
 
+@pytest.mark.java
 def test_every_namenode_has_it(tmp_path: Path, postgres_dsn: str) -> None:
     with Cluster(
         tmp_path / "cluster",
@@ -72,6 +74,9 @@ def test_every_namenode_has_it(tmp_path: Path, postgres_dsn: str) -> None:
         cluster.namenodes[0].kill()  # the first that DataNodes would ask
         assert follow(second, "PUT", f"/webhdfs/v1/g?op=CREATE&{USER}", BIG)[-1].status == 201
         assert follow(second, "GET", f"/webhdfs/v1/g?op=OPEN&{USER}")[-1].body == BIG
+        # Hadoop's client knows all of them by one name.
+        shell = FsShell(cluster, tmp_path / "hadoop", {"fs.defaultFS": "webhdfs://cairn"})
+        assert shell.run("-cat", "/g") == BIG
 
 
 def test_a_local_cluster_has_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

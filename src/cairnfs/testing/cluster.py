@@ -270,8 +270,9 @@ class Cluster:
                 ),
             }
             for namenode in self.namenodes:
-                key = f"dfs.namenode.rpc-address.{NAMESERVICE}.{namenode.name}"
-                settings[key] = namenode.address
+                key = f"{NAMESERVICE}.{namenode.name}"
+                settings[f"dfs.namenode.rpc-address.{key}"] = namenode.address
+                settings[f"dfs.namenode.http-address.{key}"] = namenode.http_address
         return settings
 
     def write_hadoop_configuration(
