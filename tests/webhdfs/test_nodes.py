@@ -7,6 +7,7 @@ import json
 import socket
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from tests.scenarios.hadoop import FsShell
@@ -34,6 +35,40 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == (
         f"cairnfs.datanode: HTTP: cannot listen on 127.0.0.1:{port}: Address already in use\n"
     )
+
+
+@pytest.mark.parametrize("through_namenode", [False, True])
+def test_a_node_that_ends_leaves_no_half_files(tmp_path: Path, through_namenode: bool) -> None:
+    with Cluster(
+        tmp_path / "cluster",
+        datanodes=2,
+        datanode_options=("--hostname", "127.0.0.1"),
+        namenode_options=["--data-through-namenode"] if through_namenode else [],
+    ) as cluster:
+        namenode = cluster.namenodes[0]
+        asked = send(namenode.http_address, "PUT", f"/webhdfs/v1/f?op=CREATE&{USER}")
+        url = urlsplit(asked.location)
+        node = next(
+            node
+            for node in (*cluster.namenodes, *cluster.datanodes)
+            if node.http_address == url.netloc
+        )
+        assert (node is namenode) == through_namenode
+        head = f"PUT {url.path}?{url.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+        status = f"/webhdfs/v1/f?op=GETFILESTATUS&{USER}"
+
+        def is_there() -> bool:
+            return send(namenode.http_address, "GET", status).status == 200
+
+        with connect(url.netloc) as sock:
+            sock.sendall(head.encode() + b"half")
+            cluster.wait_until(is_there, "it has begun", 10)
+            began_s = time.monotonic()
+            node.stop()
+            assert time.monotonic() - began_s < 12
+        node.start()
+        cluster.wait_for_namenode(namenode)
+        assert not is_there()
 
 
 def test_nodes_end_though_clients_are_connected(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import uuid
 from collections.abc import Iterable
 
 from aiohttp import web
@@ -96,7 +97,7 @@ async def truncate(call: WebCall) -> web.Response:
     if length is None:
         call.required("newlength")
     # As in HDFS, each request is a client of its own.
-    client = f"DFSClient_WEBHDFS_{id(call.request):x}_{call.request.remote}"
+    client = f"DFSClient_WebHDFS_{uuid.uuid4().hex}"
     return await _answer_bool(
         call,
         "truncate",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cairnfs.client.filesystem import FileSystem, connect
 
 IDLE_MAX = 32  # clients that nobody uses
+PATIENCE_S = 20.0  # with NameNodes that do not answer: somebody waits, perhaps for us to end
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +35,9 @@ class Clients:
         with self._lock:
             client = self._clients.pop(key, None)
             if client is None:
-                file_system = connect(self._url, user=user, real_user=real_user)
+                file_system = connect(
+                    self._url, user=user, real_user=real_user, patience_s=PATIENCE_S
+                )
                 client = Client(file_system, key)
             self._clients[key] = client
             client.requests += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from urllib.parse import quote
 
 from aiohttp import web
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 THREADS_MAX = 64
 PIECE_BYTES = 1 << 20
 PATIENCE_S = 60.0  # with a client that neither sends nor reads
+CLOSE_LIMIT_S = 5.0
 FILE_MODE = 0o644
 
 
@@ -51,7 +53,9 @@ class Data:
         return await operations[operation](request, target)
 
     async def close(self) -> None:
-        self._threads.shutdown(wait=False)
+        """Give what is under way a moment to end as it should."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.to_thread(self._threads.shutdown), CLOSE_LIMIT_S)
         await asyncio.to_thread(self._clients.close)
 
     # Reading

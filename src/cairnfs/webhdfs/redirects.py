@@ -27,7 +27,8 @@ async def redirect_to_datanode(call: WebCall, rpc_address: str) -> web.Response:
     """Send a request on to a DataNode; `rpc_address` is where this NameNode's RPC port listens."""
     query = make_query(call, rpc_address)
     datanode = await _choose(call)
-    return answer_location(call, f"{datanode.host_name}:{datanode.info_port}", query)
+    host = f"[{datanode.host_name}]" if ":" in datanode.host_name else datanode.host_name
+    return answer_location(call, f"{host}:{datanode.info_port}", query)
 
 
 def redirect_to_self(call: WebCall, rpc_address: str) -> web.Response:
@@ -134,7 +135,9 @@ def _choose_any(call: WebCall, excluded: Collection[str]) -> DataNode:
 
 def _is_fit(datanode: DataNode, excluded: Collection[str]) -> bool:
     names = (datanode.ip_address, datanode.host_name)
-    addresses = [f"{name}:{datanode.transfer_port}" for name in names]
+    # Hadoop's client names the port that it was sent to, its NameNode means the other one.
+    ports = (datanode.transfer_port, datanode.info_port)
+    addresses = [f"{name}:{port}" for name in names for port in ports]
     return (
         datanode.info_port > 0
         and datanode.admin_state is not AdminState.DECOMMISSIONED
