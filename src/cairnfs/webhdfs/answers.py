@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from cairnfs.client.messages import decode_xattr_name
 from cairnfs.namenode.messages import from_acl_entries, to_signed
 from cairnfs.namesystem.acls import format_entry
-from cairnfs.webhdfs.requests import Json, encode
+from cairnfs.webhdfs.requests import Json, encode_json
 from cairnfs.wire.proto import acl_pb2, hdfs_pb2, xattr_pb2
 from cairnfs.wire.protocols import as_text
 
@@ -269,7 +269,7 @@ def describe_xattrs(attributes: Iterable[xattr_pb2.XAttrProto], encoding: str) -
 
 def describe_xattr_names(attributes: Iterable[xattr_pb2.XAttrProto]) -> Json:
     """The names are JSON within JSON: a slip of Hadoop's that its clients rely on."""
-    return {"XAttrNames": encode(list(map(decode_xattr_name, attributes))).decode()}
+    return {"XAttrNames": encode_json(list(map(decode_xattr_name, attributes))).decode()}
 
 
 def _encode_value(value: bytes, encoding: str) -> str:

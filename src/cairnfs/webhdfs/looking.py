@@ -11,7 +11,7 @@ from cairnfs.errors import FileNotFoundException, IllegalArgumentException
 from cairnfs.webhdfs import answers
 from cairnfs.webhdfs.calls import WebCall
 from cairnfs.webhdfs.parameters import ACTION_PATTERN, INT_MAX, LONG_MAX
-from cairnfs.webhdfs.requests import answer_json, answer_nothing, encode
+from cairnfs.webhdfs.requests import answer_json, answer_nothing, encode_json
 from cairnfs.wire.proto import acl_pb2, hdfs_pb2, xattr_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 
@@ -57,9 +57,9 @@ async def list_status(call: WebCall) -> web.StreamResponse:
     await response.prepare(call.request)
     before = b'{"FileStatuses":{"FileStatus":['
     async for page in _get_pages(call, call.path):
-        for status in page.partialListing:
-            await response.write(before + encode(answers.describe_status(status)))
-            before = b",\n"
+        statuses = [encode_json(answers.describe_status(each)) for each in page.partialListing]
+        await response.write(before + b",\n".join(statuses))
+        before = b",\n"
     await response.write(b"]}}")
     await response.write_eof()
     return response

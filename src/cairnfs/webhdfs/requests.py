@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+import msgspec
 from aiohttp import web
 
 from cairnfs.errors import HdfsError, IOException, UnsupportedOperationException
@@ -21,6 +21,7 @@ _NONE = "NULL"  # the operation of a request that names none
 _UNCACHED = {"Cache-Control": "no-cache", "Pragma": "no-cache"}
 
 Json: TypeAlias = Any
+encode_json = msgspec.json.encode
 Answer: TypeAlias = Callable[[web.Request, Target], Awaitable[web.StreamResponse]]
 
 
@@ -64,13 +65,12 @@ def user_of(target: Target) -> tuple[str, str | None]:
     return (user, None) if acts_for is None else (acts_for, user)
 
 
-def encode(answer: Json) -> bytes:
-    return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-
-
 def answer_json(answer: Json, status: int = 200) -> web.Response:
     return web.Response(
-        body=encode(answer), status=status, content_type="application/json", headers=_UNCACHED
+        body=encode_json(answer),
+        status=status,
+        content_type="application/json",
+        headers=_UNCACHED,
     )
 
 
