@@ -113,6 +113,7 @@ class Cairn(Server):
                     str(self._directory / f"d{n}"),
                 ),
                 *("--port", str(self._port + 10 + n), "--ipc-port", str(self._port + 20 + n)),
+                *("--http-port", "0"),
             )
         time.sleep(4)  # until all have registered
 
@@ -133,7 +134,7 @@ class Cairn(Server):
         self._spawn(
             "namenode",
             "cairnfs.namenode",
-            *("--store", store, "--port", str(self._port), *arguments),
+            *("--store", store, "--port", str(self._port), "--http-port", "0", *arguments),
         )
 
     def _spawn(self, role: str, module: str, *arguments: str) -> None:

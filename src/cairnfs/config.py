@@ -62,6 +62,7 @@ class NameNodeSettings:
     datanode_dead_after_s: float = 630.0  # and at last its replicas are made anew elsewhere
     audit: AuditSettings = AuditSettings()
     trash: TrashSettings = TrashSettings()
+    data_through_namenode: bool = False  # whether WebHDFS's clients are spared the DataNodes
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "store", str(self.store))

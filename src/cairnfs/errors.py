@@ -12,6 +12,8 @@ an illegal argument or unsupported operation, else 500.
 
 from __future__ import annotations
 
+import errno as codes
+
 _CLASSES: dict[str, type[HdfsError]] = {}
 
 
@@ -56,7 +58,11 @@ def rebuild_error(java_class: str, message: str) -> HdfsError:
 
 
 class IOException(HdfsError, OSError, java_class="java.io.IOException", http_status=403):
-    """A call failed for a reason without a class of its own."""
+    """A call failed for a reason without a class of its own.
+
+    `errno` of the classes below is that of Python's error which they are, for whoever goes by
+    it; the message stays Hadoop's.
+    """
 
 
 class FileNotFoundException(
@@ -66,6 +72,8 @@ class FileNotFoundException(
     http_status=404,
 ):
     """The path, or a parent it needs, does not exist."""
+
+    errno = codes.ENOENT
 
 
 class EOFException(IOException, EOFError, java_class="java.io.EOFException"):
@@ -131,6 +139,8 @@ class FileAlreadyExistsException(
 ):
     """Something is already at the path."""
 
+    errno = codes.EEXIST
+
 
 class ParentNotDirectoryException(
     IOException,
@@ -138,6 +148,8 @@ class ParentNotDirectoryException(
     java_class="org.apache.hadoop.fs.ParentNotDirectoryException",
 ):
     """An ancestor of a path to be created is not a directory."""
+
+    errno = codes.ENOTDIR
 
 
 class PathIsNotDirectoryException(
@@ -147,11 +159,25 @@ class PathIsNotDirectoryException(
 ):
     """A directory was needed; the message is "`PATH': Is not a directory"."""
 
+    errno = codes.ENOTDIR
+
+
+class PathIsDirectoryException(
+    IOException,
+    IsADirectoryError,
+    java_class="org.apache.hadoop.fs.PathIsDirectoryException",
+):
+    """A file was needed; the message is "`PATH': Is a directory"."""
+
+    errno = codes.EISDIR
+
 
 class PathIsNotEmptyDirectoryException(
     IOException, java_class="org.apache.hadoop.fs.PathIsNotEmptyDirectoryException"
 ):
     """A directory with children was to be deleted without recursion."""
+
+    errno = codes.ENOTEMPTY
 
 
 class UnresolvedLinkException(
@@ -183,6 +209,8 @@ class AccessControlException(
     java_class="org.apache.hadoop.security.AccessControlException",
 ):
     """The caller lacks a permission."""
+
+    errno = codes.EACCES
 
 
 class AuthorizationException(
@@ -263,12 +291,16 @@ class ClusterStorageCapacityExceededException(
 ):
     """There is no room for more."""
 
+    errno = codes.ENOSPC
+
 
 class QuotaExceededException(
     ClusterStorageCapacityExceededException,
     java_class="org.apache.hadoop.hdfs.protocol.QuotaExceededException",
 ):
     """A directory's quota would be exceeded."""
+
+    errno = codes.EDQUOT
 
 
 class NSQuotaExceededException(
@@ -353,6 +385,10 @@ class UnregisteredNodeException(
     IOException, java_class="org.apache.hadoop.hdfs.protocol.UnregisteredNodeException"
 ):
     """A DataNode must register before it reports."""
+
+
+class BlockMissingException(IOException, java_class="org.apache.hadoop.hdfs.BlockMissingException"):
+    """No replica of a block can be read."""
 
 
 class DisallowedDatanodeException(

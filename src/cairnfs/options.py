@@ -89,6 +89,21 @@ OPTIONS: tuple[Option, ...] = (
     Option("namenode", "port", 8020, "RPC; 0 takes any that is free", _is_port, flag="--port"),
     Option(
         "namenode",
+        "http_port",
+        9870,
+        "HTTP: WebHDFS, /metrics, /jmx and /conf; 0 takes any that is free",
+        _is_port,
+        flag="--http-port",
+    ),
+    Option(
+        "namenode",
+        "data_through_namenode",
+        False,
+        "whether WebHDFS serves data here, for clients that cannot reach DataNodes",
+        flag="--data-through-namenode",
+    ),
+    Option(
+        "namenode",
         "control",
         "optimistic",
         "how concurrent calls are kept apart: optimistic, pessimistic or system-lock",
@@ -164,7 +179,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("datanode", "port", 9866, "block transfer", _is_port, flag="--port"),
     Option("datanode", "ipc_port", 9867, "RPC", _is_port, flag="--ipc-port"),
-    Option("datanode", "http_port", 9864, "HTTP", _is_port, flag="--http-port"),
+    Option(
+        "datanode",
+        "http_port",
+        9864,
+        "HTTP: the data of WebHDFS, /metrics, /jmx and /conf",
+        _is_port,
+        flag="--http-port",
+    ),
     Option("datanode", "rack", "", "where this DataNode is, as /room/rack", flag="--rack"),
     Option(
         "datanode",

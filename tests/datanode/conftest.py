@@ -37,6 +37,7 @@ def start_node(namenode: FakeNameNode, tmp_path: Path) -> Iterator[StartNode]:
             "data": StorageLocation.parse_list(data or str(tmp_path / name)),
             "port": 0,
             "ipc_port": 0,
+            "http_port": 0,
             "heartbeat_interval_s": 0.1,
             "scan_bytes_per_s": 0,
             "socket_timeout_s": 5.0,

@@ -54,7 +54,7 @@ def test_sigterm_ends_it(tmp_path: Path, namenode: FakeNameNode) -> None:
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "cairnfs.datanode", "--namenode", str(namenode.address)),
-            *("--data", str(tmp_path), "--port", "0", "--ipc-port", "0"),
+            *("--data", str(tmp_path), "--port", "0", "--ipc-port", "0", "--http-port", "0"),
         ]
     )
     try:
@@ -70,7 +70,7 @@ def test_sigterm_ends_it_while_it_waits_for_a_namenode(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "cairnfs.datanode", "--namenode", "127.0.0.1:1"),
-            *("--data", str(tmp_path), "--port", "0", "--ipc-port", "0"),
+            *("--data", str(tmp_path), "--port", "0", "--ipc-port", "0", "--http-port", "0"),
         ],
         stderr=subprocess.PIPE,
         text=True,

@@ -354,7 +354,16 @@ def cluster() -> Iterator[tuple[Process, int, Process, int, int]]:
         namenode = Process(
             "namenode",
             directory,
-            *("cairnfs.namenode", "--store", store, "--port", str(rpc), "--format"),
+            *(
+                "cairnfs.namenode",
+                "--store",
+                store,
+                "--port",
+                str(rpc),
+                "--http-port",
+                "0",
+                "--format",
+            ),
         )
         started = [namenode]
         try:
@@ -364,6 +373,7 @@ def cluster() -> Iterator[tuple[Process, int, Process, int, int]]:
                 directory,
                 *("cairnfs.datanode", "--namenode", f"127.0.0.1:{rpc}"),
                 *("--data", str(directory / "data"), "--port", str(data), "--ipc-port", str(ipc)),
+                *("--http-port", "0"),
             )
             started.append(datanode)
             datanode.wait_for(b"registered with")

@@ -18,7 +18,7 @@ TIMEOUT_S = 30
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "cairnfs.namenode", *arguments],
+        [sys.executable, "-m", "cairnfs.namenode", "--http-port", "0", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

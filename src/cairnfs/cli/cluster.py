@@ -80,6 +80,7 @@ CairnFS is up: {now.uri}  ({len(datanodes)} DataNode{plural}, {free} free, in {c
 
   shell    {shell} -ls /
   Spark    spark.range(9).write.parquet("{now.uri}/tmp/numbers")
+  curl     curl '{cluster.http_uri}/webhdfs/v1/?op=LISTSTATUS'
   others   export HADOOP_CONF_DIR={cluster.conf}
   look     {_command(cluster, "status")}
   stop     {_command(cluster, "down")}"""

@@ -155,6 +155,11 @@ class LocalCluster:
     def uri(self) -> str:
         return _uri(self._read_plan())
 
+    @property
+    def http_uri(self) -> str:
+        """What clients that speak HTTP call it."""
+        return f"http://{HOST}:{self._read_plan().namenode.http_port}"
+
     def connect(self) -> NameNodeClient:
         return NameNodeClient(HOST, self._read_plan().namenode.port, ANSWER_LIMIT_S)
 
@@ -285,6 +290,7 @@ class LocalCluster:
             store=sqlite_url(namespace_file(self.directory)),
             host=HOST,
             port=plan.namenode.port,
+            http_port=plan.namenode.http_port,
             audit_file=None if is_audit_set else self.directory / "logs" / "audit.log",
         )
 

@@ -15,16 +15,18 @@ from cairnfs.cli.errors import CommandError
 from cairnfs.cli.ports import PORT_MAX, choose_port, is_free
 
 RPC_PORT = 8020
+NAMENODE_HTTP_PORT = 9870
 TRANSFER_PORT, IPC_PORT, HTTP_PORT = 9866, 9867, 9864
 DATANODE_STEP = 10  # between the ports of one DataNode and those of the next
 DATANODES_MAX = 100
-_RESERVED = {9868, 9869, 9870, 9871}  # Hadoop's, of the NameNodes' web pages
+_RESERVED = {9868, 9869, 9871}  # Hadoop's, of the NameNodes' other web pages
 
 
 class NameNodePlan(msgspec.Struct, frozen=True):
     """The NameNode."""
 
     port: int
+    http_port: int = NAMENODE_HTTP_PORT  # clusters that were made before have none
 
 
 class DataNodePlan(msgspec.Struct, frozen=True):
@@ -32,7 +34,7 @@ class DataNodePlan(msgspec.Struct, frozen=True):
 
     port: int  # block transfer
     ipc_port: int
-    http_port: int  # announced, not served yet
+    http_port: int
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -77,7 +79,9 @@ class Planner:
 
     def plan(self, datanodes: int, port: int | None = None) -> Plan:
         """A cluster that is not there yet."""
-        namenode = NameNodePlan(self._namenode_port(port))
+        namenode = NameNodePlan(
+            self._namenode_port(port), self._choose("the NameNode", NAMENODE_HTTP_PORT)
+        )
         return Plan(namenode, tuple(map(self._plan_datanode, range(datanodes))))
 
     def revise(
@@ -87,11 +91,15 @@ class Planner:
         self._taken |= set(_ports_of(plan))
         namenode = plan.namenode
         if "namenode" not in running or port not in (None, namenode.port):
-            namenode = NameNodePlan(
+            rpc_port = (
                 self._keep("the NameNode", namenode.port)
                 if port is None
                 else self._namenode_port(port)
             )
+            http_port = namenode.http_port
+            if "namenode" not in running:
+                http_port = self._keep("the NameNode", http_port)
+            namenode = NameNodePlan(rpc_port, http_port)
         revised = []
         for index, each in enumerate(plan.datanodes):
             name = datanode_name(index)
@@ -148,6 +156,6 @@ def check_port(port: int) -> None:
 
 
 def _ports_of(plan: Plan) -> Iterator[int]:
-    yield plan.namenode.port
+    yield from (plan.namenode.port, plan.namenode.http_port)
     for datanode in plan.datanodes:
         yield from (datanode.port, datanode.ipc_port, datanode.http_port)

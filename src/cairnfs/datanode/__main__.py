@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_up_logging(config.text("logging.level"), config.text("logging.format"))
     _raise_file_limit()
     try:
-        node = DataNode(settings)
+        node = DataNode(settings, config)
     except (AddressInUse, HdfsError, OSError, ValueError) as error:
         print(f"cairnfs.datanode: {error}", file=sys.stderr)
         return 1

@@ -7,7 +7,9 @@ import logging
 import random
 import socket
 import threading
+from contextlib import ExitStack
 
+from cairnfs.config_file import Config, load_config
 from cairnfs.datanode.commands import Commands
 from cairnfs.datanode.copying import Copying
 from cairnfs.datanode.disk import Disk
@@ -27,6 +29,9 @@ from cairnfs.datanode.storage import Namespace
 from cairnfs.datanode.volumes import Volumes
 from cairnfs.datanode.writing import Writing
 from cairnfs.errors import HdfsError
+from cairnfs.observe.datanode_source import DataNodeSource
+from cairnfs.web.datanode import make_app
+from cairnfs.web.thread import HttpThread
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 
@@ -46,29 +51,33 @@ class DataNode:
     before anybody is told of this DataNode.
     """
 
-    def __init__(self, settings: DataNodeSettings, *, disk: Disk | None = None) -> None:
+    def __init__(
+        self, settings: DataNodeSettings, config: Config | None = None, *, disk: Disk | None = None
+    ) -> None:
+        """`config` is what the settings came from, to be shown to those who ask."""
         self.settings = settings
+        self._config = config or load_config()
         self.stopped = threading.Event()
         self._stopping = threading.Event()
-        self._transfer_socket = listen(settings.host, settings.port, "block transfer")
-        try:
-            self._ipc_socket = listen(settings.host, settings.ipc_port, "RPC")
-        except BaseException:
-            self._transfer_socket.close()
-            raise
-        try:
+        with ExitStack() as opened:  # all of them, or none
+            self._transfer_socket, self._ipc_socket, self._http_socket = (
+                opened.enter_context(listen(settings.host, port, what))
+                for port, what in (
+                    (settings.port, "block transfer"),
+                    (settings.ipc_port, "RPC"),
+                    (settings.http_port, "HTTP"),
+                )
+            )
             self.volumes = Volumes(
                 settings.data,
                 reserved_bytes=settings.reserved_bytes,
                 failures_tolerated=settings.failed_volumes_tolerated,
                 disk=disk,
             )
-        except BaseException:
-            self._transfer_socket.close()
-            self._ipc_socket.close()
-            raise
+            opened.pop_all()
         self.port: int = self._transfer_socket.getsockname()[1]
         self.ipc_port: int = self._ipc_socket.getsockname()[1]
+        self.http_port: int = self._http_socket.getsockname()[1]
         self.uuid = ""
         self.figures = DataNodeFigures()
         self.failure: str | None = None  # why it has ended by itself
@@ -145,6 +154,9 @@ class DataNode:
             administrators={settings.user, getpass.getuser()},
         )
         self.ipc = IpcServer(self._ipc_socket, calls)
+        namenodes = tuple(map(str, settings.namenodes))
+        source = DataNodeSource(self, self._config)
+        self.http = HttpThread(self._http_socket, lambda: make_app(namenodes, source))
         self.scanner = BlockScanner(
             self.replicas,
             self.reports,
@@ -153,7 +165,7 @@ class DataNode:
         )
         self._watcher = threading.Thread(target=self._watch, name="datanode", daemon=True)
         self._is_started = True
-        for part in (self.server, self.ipc, self.reports, self.scanner, self._watcher):
+        for part in (self.server, self.ipc, self.http, self.reports, self.scanner, self._watcher):
             part.start()
         log.info("DataNode %s serves %s on %s:%d", self.uuid, pool.id, settings.host, self.port)
 
@@ -204,7 +216,7 @@ class DataNode:
                 log.error("%s", self.failure)
                 break
         self._stopping.set()
-        for part in (self.scanner, self.reports, self.server, self.ipc, self.commands):
+        for part in (self.http, self.scanner, self.reports, self.server, self.ipc, self.commands):
             part.stop()
         self.volumes.close()
         self.stopped.set()
@@ -212,6 +224,7 @@ class DataNode:
     def _close_all(self) -> None:
         self._transfer_socket.close()
         self._ipc_socket.close()
+        self._http_socket.close()
         self.volumes.close()
         self.stopped.set()
 
@@ -224,7 +237,7 @@ class DataNode:
             hostName=settings.hostname or socket.getfqdn(settings.announced_ip),
             datanodeUuid=self.uuid,
             xferPort=self.port,
-            infoPort=settings.http_port,
+            infoPort=self.http_port,
             ipcPort=self.ipc_port,
         )
 

@@ -18,25 +18,33 @@ from cairnfs.namenode.opening import format_namespace
 from cairnfs.namenode.server import RpcServer
 from cairnfs.observe.logs import set_up_logging
 from cairnfs.options import NAMENODE_SECTIONS
+from cairnfs.web.namenode import make_app
+from cairnfs.web.server import HttpServer, listen
 
 SERVICES = (CLIENT_SERVICE, DATANODE_SERVICE, LIFELINE_SERVICE, *ADMIN_SERVICES)
 
 
-async def serve(settings: NameNodeSettings, host: str, port: int) -> None:
+async def serve(settings: NameNodeSettings, config: Config) -> None:
     """Serve until SIGTERM or SIGINT."""
+    host = config.text("namenode.host")
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    namenode = await NameNode.start(settings)
-    try:
-        server = RpcServer(namenode, SERVICES)
-        port = await server.start(host, port)
-        print(f"NameNode up: hdfs://{host}:{port}", flush=True)
-        await stopping.wait()
-        await server.stop()
-    finally:
-        await namenode.stop()
+    with listen(host, config.integer("namenode.http_port")) as http_socket:
+        namenode = await NameNode.start(settings)
+        try:
+            server = RpcServer(namenode, SERVICES)
+            port = await server.start(host, config.integer("namenode.port"))
+            http = HttpServer(make_app(server, host, port, config))
+            http_port = await http.start_on(http_socket)
+            print(f"NameNode up: hdfs://{host}:{port}", flush=True)
+            print(f"WebHDFS: http://{host}:{http_port}/webhdfs/v1/", flush=True)
+            await stopping.wait()
+            await http.stop()
+            await server.stop()
+        finally:
+            await namenode.stop()
 
 
 def settings_of(config: Config, default_store: str = "") -> NameNodeSettings:
@@ -57,6 +65,7 @@ def settings_of(config: Config, default_store: str = "") -> NameNodeSettings:
         safe_mode_threshold=config.number("namenode.safe_mode_threshold"),
         datanode_stale_after_s=config.number("namenode.datanode_stale_after_s"),
         datanode_dead_after_s=config.number("namenode.datanode_dead_after_s"),
+        data_through_namenode=config.is_on("namenode.data_through_namenode"),
         audit=AuditSettings(
             config.text("audit.file"),
             file_bytes_max=config.integer("audit.file_bytes_max"),
@@ -82,7 +91,7 @@ def main(arguments: list[str] | None = None, *, default_store: str = "") -> int:
         set_up_logging(config.text("logging.level"), config.text("logging.format"))
         if given.format:
             asyncio.run(format_namespace(settings.store))
-        asyncio.run(serve(settings, config.text("namenode.host"), config.integer("namenode.port")))
+        asyncio.run(serve(settings, config))
     except (HdfsError, OSError, SchemaVersionError, ValueError) as error:
         text = getattr(error, "strerror", None) or error  # without "[Errno 98]"
         print(f"namenode: {text}", file=sys.stderr)

@@ -177,12 +177,10 @@ class IncomingCall:
 
     def fail(self, error: BaseException) -> None:
         """The call has failed: with an error that callers know, or with one of our own."""
-        if not isinstance(error, HdfsError):
-            log.error("%s failed", self._call.method, exc_info=error)
-            error = IOException(f"{type(error).__name__} in {self._call.method.name}; see the log")
         call, header = self._call, self._call.header
-        reply = rpc_replies.encode_error(call.call_id, header.client_id, header.retry_count, error)
-        self._reply(reply, b"", error)
+        told = as_told(error, call.method)
+        reply = rpc_replies.encode_error(call.call_id, header.client_id, header.retry_count, told)
+        self._reply(reply, b"", told)
 
     def note_end(self, response: bytes, error: HdfsError | None) -> None:
         """The call has its answer: count it, and put it into the audit log."""
@@ -244,3 +242,11 @@ class IncomingCall:
                 self.answer(response)
                 return
         self.fail(error)
+
+
+def as_told(error: BaseException, method: Method) -> HdfsError:
+    """The error as callers know it; one of our own goes to the log instead."""
+    if isinstance(error, HdfsError):
+        return error
+    log.error("%s failed", method, exc_info=error)
+    return IOException(f"{type(error).__name__} in {method.name}; see the log")

@@ -65,10 +65,13 @@ class ReplicaPlace(NamedTuple):
 class Node:
     """One process, that can be ended and started again as often as a test likes."""
 
-    def __init__(self, name: str, command: Sequence[str], log: Path, port: int) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str], log: Path, port: int, http_port: int
+    ) -> None:
         self.name = name
         self.log = log
         self.port = port
+        self.http_port = http_port
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -78,6 +81,10 @@ class Node:
     @property
     def address(self) -> str:
         return f"{HOST}:{self.port}"
+
+    @property
+    def http_address(self) -> str:
+        return f"{HOST}:{self.http_port}"
 
     @property
     def pid(self) -> int:
@@ -159,20 +166,22 @@ class Cluster:
         self._datanode_options = datanode_options
         directory.mkdir(parents=True)
         store = store or f"sqlite://{directory}/namespace.db"
-        ports = choose_free_ports(namenodes)
+        ports = choose_free_ports(2 * namenodes)
         self.namenodes = [
             Node(
                 f"namenode{index}",
                 (
-                    *("cairnfs.namenode", "--store", store, "--port", str(port)),
+                    *("cairnfs.namenode", "--store", store),
+                    *("--port", str(port), "--http-port", str(http_port)),
                     *("--datanode-stale-after", str(stale_after_s)),
                     *("--datanode-dead-after", str(dead_after_s)),
                     *namenode_options,
                 ),
                 directory / f"namenode{index}.log",
                 port,
+                http_port,
             )
-            for index, port in enumerate(ports)
+            for index, (port, http_port) in enumerate(zip(ports[::2], ports[1::2], strict=True))
         ]
         self.datanodes: list[Node] = []
         self._datanodes_at_start = datanodes
@@ -234,6 +243,7 @@ class Cluster:
             ),
             self.directory / f"datanode{index}.log",
             port,
+            http_port,
         )
         self.datanodes.append(node)
         node.start()
@@ -260,8 +270,9 @@ class Cluster:
                 ),
             }
             for namenode in self.namenodes:
-                key = f"dfs.namenode.rpc-address.{NAMESERVICE}.{namenode.name}"
-                settings[key] = namenode.address
+                key = f"{NAMESERVICE}.{namenode.name}"
+                settings[f"dfs.namenode.rpc-address.{key}"] = namenode.address
+                settings[f"dfs.namenode.http-address.{key}"] = namenode.http_address
         return settings
 
     def write_hadoop_configuration(

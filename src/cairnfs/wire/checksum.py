@@ -17,7 +17,7 @@ import hashlib
 import struct
 import threading
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -75,10 +75,15 @@ class Checksum:
         """The sums of all chunks."""
         if self.type is ChecksumType.NULL:
             return b""
-        function, size = _FUNCTIONS[self.type], self.bytes_per_checksum
+        size = self.bytes_per_checksum
         view = memoryview(data)
-        sums = [function(view[start : start + size]) for start in range(0, len(view), size)]
-        return struct.pack(f">{len(sums)}I", *sums)
+        return self.compute_each([view[at : at + size] for at in range(0, len(view), size)])
+
+    def compute_each(self, chunks: Sequence[Buffer]) -> bytes:
+        """The same, of chunks that were cut before."""
+        if self.type is ChecksumType.NULL:
+            return b""
+        return struct.pack(f">{len(chunks)}I", *map(_FUNCTIONS[self.type], chunks))
 
     def extend(self, chunk_sum: bytes, more: Buffer) -> bytes:
         """The sum of a chunk that has grown."""

@@ -41,8 +41,10 @@ _LENGTH_BYTES = 4  # a packet's length counts itself
 # A packet's header is of fixed length so that it can be read without protobuf: tag and
 # value of offset, sequence number, whether it is the last, length of data; then sync.
 _HEADER = struct.Struct("<BqBqB?Bi")
+PACKET_START_BYTES = _PACKET.size + _HEADER.size
 _HEADER_TAGS = (0x09, 0x11, 0x18, 0x25)
 _SYNC_TAG = 0x28
+_SYNC = bytes((_SYNC_TAG, True))
 _SEQNO_TAG = b"\x08"  # of an acknowledgement: field 1
 _STATUS_MASK = 0xF  # of a flag; the rest is about congestion
 
@@ -282,13 +284,52 @@ def encode_message(message: Message) -> bytes:
     return encode_delimited(message.SerializeToString())
 
 
+class PacketStart(NamedTuple):
+    """What a packet begins with, for whoever wants the rest elsewhere than in a buffer."""
+
+    offset: int
+    is_last: bool
+    data_bytes: int
+    sums_bytes: int
+    header_bytes: int  # of the header that follow its beginning
+
+
+def decode_packet_start(start: memoryview) -> PacketStart:
+    """The first `PACKET_START_BYTES` of a packet."""
+    payload, header_bytes = _PACKET.unpack_from(start)
+    tag1, offset, tag2, _, tag3, is_last, tag4, data_bytes = _HEADER.unpack_from(
+        start, _PACKET.size
+    )
+    sums_bytes = payload - _LENGTH_BYTES - data_bytes
+    if (
+        (tag1, tag2, tag3, tag4) != _HEADER_TAGS
+        or header_bytes < _HEADER.size
+        or data_bytes < 0
+        or not 0 <= sums_bytes <= PACKET_BYTES_MAX
+        or data_bytes > PACKET_BYTES_MAX
+    ):
+        raise TransferError(
+            f"Invalid packet: payload length {payload}, header length {header_bytes}"
+        )
+    return PacketStart(offset, is_last, data_bytes, sums_bytes, header_bytes - _HEADER.size)
+
+
 def encode_packet_header(
-    offset: int, seqno: int, *, data_bytes: int, sums_bytes: int, is_last: bool = False
+    offset: int,
+    seqno: int,
+    *,
+    data_bytes: int,
+    sums_bytes: int,
+    is_last: bool = False,
+    is_sync: bool = False,
 ) -> bytes:
     """What comes before a packet's checksums and data."""
-    header = pb.PacketHeaderProto(
-        offsetInBlock=offset, seqno=seqno, lastPacketInBlock=is_last, dataLen=data_bytes
-    ).SerializeToString()
+    offset_tag, seqno_tag, last_tag, length_tag = _HEADER_TAGS
+    header = _HEADER.pack(
+        offset_tag, offset, seqno_tag, seqno, last_tag, is_last, length_tag, data_bytes
+    )
+    if is_sync:
+        header += _SYNC
     return _PACKET.pack(_LENGTH_BYTES + sums_bytes + data_bytes, len(header)) + header
 
 

@@ -1,0 +1,1 @@
+"""A client in Python alone: `cairnfs.connect` is the way in."""

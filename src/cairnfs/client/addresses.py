@@ -1,0 +1,70 @@
+"""How a file system is named: `hdfs://host:8020/path`, with several NameNodes if need be."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from typing import NamedTuple
+
+from cairnfs.errors import IllegalArgumentException
+
+DEFAULT_PORT = 8020
+SCHEMES = ("hdfs", "cairn")
+
+
+class Address(NamedTuple):
+    """Where somebody listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Location(NamedTuple):
+    """What a URL says: whom to ask, as whom if it names a user, and for which path."""
+
+    namenodes: tuple[Address, ...]
+    user: str | None
+    path: str
+
+
+def parse_url(url: str) -> Location:
+    """Read `scheme://[user@]host[:port][,host[:port]...][/path]`, or the same without scheme."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme, rest = SCHEMES[0], url
+    if scheme not in SCHEMES:
+        raise IllegalArgumentException(
+            f"{url!r} begins with {scheme}://; this client speaks hdfs:// and cairn://"
+        )
+    authority, slash, path = rest.partition("/")
+    user, at, hosts = authority.rpartition("@")
+    if not hosts:
+        raise IllegalArgumentException(
+            f"{url!r} names no NameNode; write it as hdfs://host:{DEFAULT_PORT}/path"
+        )
+    namenodes = tuple(_parse_address(host, url) for host in hosts.split(","))
+    return Location(namenodes, user if at else None, slash + path or "/")
+
+
+def default_user() -> str:
+    """As whom to call: HADOOP_USER_NAME, or whoever runs this process."""
+    named = os.environ.get("HADOOP_USER_NAME")
+    if named:
+        return named
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return str(os.getuid())
+
+
+def _parse_address(text: str, url: str) -> Address:
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or "]" in port:
+        host, port = text.strip(), str(DEFAULT_PORT)
+    host = host.strip("[]")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise IllegalArgumentException(f"{text!r} in {url!r} is not a host and a port")
+    return Address(host, int(port))

@@ -1,0 +1,203 @@
+"""The cluster: room, DataNodes, safe mode, open files, storage policies, snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+from cairnfs.client.calls import Calls, PathLike
+from cairnfs.client.messages import (
+    decode_datanode,
+    decode_diff_report,
+    decode_fs_status,
+    decode_snapshot,
+    decode_snapshottable,
+    decode_storage_policy,
+)
+from cairnfs.client.records import (
+    CorruptFiles,
+    DatanodeInfo,
+    FsStatus,
+    OpenFile,
+    Snapshot,
+    SnapshotDiffReport,
+    SnapshottableDirectory,
+    StoragePolicy,
+)
+from cairnfs.errors import HadoopIllegalArgumentException
+from cairnfs.wire.proto import client_namenode_pb2 as pb
+
+DatanodeReportType: TypeAlias = Literal[
+    "ALL", "LIVE", "DEAD", "DECOMMISSIONING", "ENTERING_MAINTENANCE", "IN_MAINTENANCE"
+]
+SafeModeAction: TypeAlias = Literal["enter", "leave", "get", "force_exit"]
+
+_SAFE_MODE_ACTIONS = {
+    "enter": pb.SAFEMODE_ENTER,
+    "leave": pb.SAFEMODE_LEAVE,
+    "get": pb.SAFEMODE_GET,
+    "force_exit": pb.SAFEMODE_FORCE_EXIT,
+}
+
+
+class Administration(Calls):
+    """The cluster, storage policies and snapshots."""
+
+    def get_status(self) -> FsStatus:
+        """How much room there is, and how much of it is used."""
+        response = self._namenodes.call(
+            "getFsStats", pb.GetFsStatusRequestProto(), pb.GetFsStatsResponseProto
+        )
+        return decode_fs_status(response)
+
+    def get_datanode_report(self, type: DatanodeReportType = "ALL") -> list[DatanodeInfo]:
+        """The DataNodes that the NameNode knows."""
+        types = pb.DatanodeReportTypeProto.keys()
+        if type not in types:
+            raise HadoopIllegalArgumentException(f"{type!r} is not one of {', '.join(types)}")
+        request = pb.GetDatanodeReportRequestProto(type=type)
+        response = self._namenodes.call(
+            "getDatanodeReport", request, pb.GetDatanodeReportResponseProto
+        )
+        return [decode_datanode(node) for node in response.di]
+
+    def set_safe_mode(self, action: SafeModeAction) -> bool:
+        """Enter or leave safe mode, in which nothing can be changed; whether it is on then."""
+        if action not in _SAFE_MODE_ACTIONS:
+            raise HadoopIllegalArgumentException(
+                f"{action!r} is not one of {', '.join(_SAFE_MODE_ACTIONS)}"
+            )
+        request = pb.SetSafeModeRequestProto(action=_SAFE_MODE_ACTIONS[action])
+        return self._namenodes.call("setSafeMode", request, pb.SetSafeModeResponseProto).result
+
+    def get_safe_mode(self) -> bool:
+        """Whether safe mode is on."""
+        return self.set_safe_mode("get")
+
+    def list_open_files(self, path: PathLike = "/") -> Iterator[OpenFile]:
+        """Files that are being written, at or below a path."""
+        request = pb.ListOpenFilesRequestProto(
+            id=0, types=[pb.ALL_OPEN_FILES], path=self.absolute_path(path)
+        )
+        while True:
+            response = self._namenodes.call("listOpenFiles", request, pb.ListOpenFilesResponseProto)
+            for entry in response.entries:
+                yield OpenFile(entry.id, entry.path, entry.clientName, entry.clientMachine)
+            if not response.hasMore or not response.entries:
+                return
+            request.id = response.entries[-1].id
+
+    def list_corrupt_file_blocks(self, path: PathLike = "/", cookie: str = "") -> CorruptFiles:
+        """Files with blocks of which no good replica is known; `cookie` is where to go on."""
+        request = pb.ListCorruptFileBlocksRequestProto(path=self.absolute_path(path))
+        if cookie:
+            request.cookie = cookie
+        response = self._namenodes.call(
+            "listCorruptFileBlocks", request, pb.ListCorruptFileBlocksResponseProto
+        )
+        return CorruptFiles(list(response.corrupt.files), response.corrupt.cookie)
+
+    # Storage policies
+
+    def get_storage_policies(self) -> list[StoragePolicy]:
+        """All that there are."""
+        response = self._namenodes.call(
+            "getStoragePolicies",
+            pb.GetStoragePoliciesRequestProto(),
+            pb.GetStoragePoliciesResponseProto,
+        )
+        return [decode_storage_policy(policy) for policy in response.policies]
+
+    def get_storage_policy(self, path: PathLike) -> StoragePolicy:
+        """The one that holds for a path."""
+        request = pb.GetStoragePolicyRequestProto(path=self.absolute_path(path))
+        response = self._namenodes.call_path(
+            "getStoragePolicy", request, pb.GetStoragePolicyResponseProto, "path"
+        )
+        return decode_storage_policy(response.storagePolicy)
+
+    def set_storage_policy(self, path: PathLike, name: str) -> None:
+        """Choose one for a path, by its name."""
+        request = pb.SetStoragePolicyRequestProto(src=self.absolute_path(path), policyName=name)
+        self._namenodes.call_path("setStoragePolicy", request, pb.SetStoragePolicyResponseProto)
+
+    def unset_storage_policy(self, path: PathLike) -> None:
+        """Let the one of the directory above hold again."""
+        request = pb.UnsetStoragePolicyRequestProto(src=self.absolute_path(path))
+        self._namenodes.call_path("unsetStoragePolicy", request, pb.UnsetStoragePolicyResponseProto)
+
+    def satisfy_storage_policy(self, path: PathLike) -> None:
+        """Have replicas moved to where the policy wants them."""
+        request = pb.SatisfyStoragePolicyRequestProto(src=self.absolute_path(path))
+        self._namenodes.call_path(
+            "satisfyStoragePolicy", request, pb.SatisfyStoragePolicyResponseProto
+        )
+
+    # Snapshots
+
+    def allow_snapshot(self, path: PathLike) -> None:
+        """Let snapshots be taken of a directory."""
+        request = pb.AllowSnapshotRequestProto(snapshotRoot=self.absolute_path(path))
+        self._namenodes.call("allowSnapshot", request, pb.AllowSnapshotResponseProto)
+
+    def disallow_snapshot(self, path: PathLike) -> None:
+        """No longer let them be taken; there must be none left."""
+        request = pb.DisallowSnapshotRequestProto(snapshotRoot=self.absolute_path(path))
+        self._namenodes.call("disallowSnapshot", request, pb.DisallowSnapshotResponseProto)
+
+    def create_snapshot(self, path: PathLike, name: str | None = None) -> str:
+        """Take a snapshot; its path.  Without a name it is named by the time."""
+        request = pb.CreateSnapshotRequestProto(snapshotRoot=self.absolute_path(path))
+        if name is not None:
+            request.snapshotName = name
+        return self._namenodes.call(
+            "createSnapshot", request, pb.CreateSnapshotResponseProto
+        ).snapshotPath
+
+    def rename_snapshot(self, path: PathLike, old_name: str, new_name: str) -> None:
+        """Give a snapshot another name."""
+        request = pb.RenameSnapshotRequestProto(
+            snapshotRoot=self.absolute_path(path),
+            snapshotOldName=old_name,
+            snapshotNewName=new_name,
+        )
+        self._namenodes.call("renameSnapshot", request, pb.RenameSnapshotResponseProto)
+
+    def delete_snapshot(self, path: PathLike, name: str) -> None:
+        """Delete a snapshot."""
+        request = pb.DeleteSnapshotRequestProto(
+            snapshotRoot=self.absolute_path(path), snapshotName=name
+        )
+        self._namenodes.call("deleteSnapshot", request, pb.DeleteSnapshotResponseProto)
+
+    def get_snapshottable_directories(self) -> list[SnapshottableDirectory]:
+        """The directories of which the user may take snapshots."""
+        response = self._namenodes.call(
+            "getSnapshottableDirListing",
+            pb.GetSnapshottableDirListingRequestProto(),
+            pb.GetSnapshottableDirListingResponseProto,
+        )
+        listing = response.snapshottableDirList.snapshottableDirListing
+        return [decode_snapshottable(entry) for entry in listing]
+
+    def list_snapshots(self, path: PathLike) -> list[Snapshot]:
+        """The snapshots of a directory."""
+        request = pb.GetSnapshotListingRequestProto(snapshotRoot=self.absolute_path(path))
+        response = self._namenodes.call(
+            "getSnapshotListing", request, pb.GetSnapshotListingResponseProto
+        )
+        return [decode_snapshot(entry) for entry in response.snapshotList.snapshotListing]
+
+    def get_snapshot_diff_report(
+        self, path: PathLike, from_snapshot: str = "", to_snapshot: str = ""
+    ) -> SnapshotDiffReport:
+        """What changed between two snapshots of a directory; "" is the present."""
+        request = pb.GetSnapshotDiffReportRequestProto(
+            snapshotRoot=self.absolute_path(path),
+            fromSnapshot=from_snapshot,
+            toSnapshot=to_snapshot,
+        )
+        response = self._namenodes.call(
+            "getSnapshotDiffReport", request, pb.GetSnapshotDiffReportResponseProto
+        )
+        return decode_diff_report(response.diffReport)
