@@ -166,6 +166,11 @@ def test_dashboards_find_what_they_look_for(observed: Observed) -> None:
     assert rpc["RpcProcessingTimeNumOps"] > 0
     detailed = beans[f"{prefix}RpcDetailedActivityForPort8020"]
     assert detailed["MkdirsNumOps"] == 1
+    activity = beans[f"{prefix}NameNodeActivity"]
+    assert (activity["CreateFileOps"], activity["AddBlockOps"]) == (1, 1)
+    assert activity["GetListingOps"] == 0  # it failed
+    assert activity["TotalFileOps"] >= 3
+    assert activity["TransactionsNumOps"] > 0
     assert not any(name.startswith("java.lang") for name in beans)
 
 

@@ -24,6 +24,28 @@ _ADMIN_STATES = {
     AdminState.IN_MAINTENANCE: "In Maintenance",
 }
 
+_ACTIVITY = {
+    # attribute: methods
+    "CreateFileOps": ("create",),
+    "FilesAppended": ("append",),
+    "FilesRenamed": ("rename", "rename2"),
+    "FilesTruncated": ("truncate",),
+    "DeleteFileOps": ("delete",),
+    "FileInfoOps": ("getFileInfo", "getFileLinkInfo", "getLocatedFileInfo"),
+    "GetListingOps": ("getListing", "getBatchedListing"),
+    "GetBlockLocations": ("getBlockLocations",),
+    "GetLinkTargetOps": ("getLinkTarget",),
+    "CreateSymlinkOps": ("createSymlink",),
+    "AddBlockOps": ("addBlock",),
+    "GetAdditionalDatanodeOps": ("getAdditionalDatanode",),
+    "BlockReceivedAndDeletedOps": ("blockReceivedAndDeleted",),
+}
+_FILE_OPERATIONS = (
+    *("CreateFileOps", "DeleteFileOps", "FileInfoOps", "GetListingOps", "GetBlockLocations"),
+    *("FilesAppended", "FilesRenamed", "AddBlockOps", "GetAdditionalDatanodeOps"),
+    *("CreateSymlinkOps", "GetLinkTargetOps", "FilesTruncated"),
+)
+
 
 def namenode_beans(namenode: NameNode, facts: NameNodeFacts, port: int) -> list[Bean]:
     """All of them; `port` is that of RPC."""
@@ -33,6 +55,7 @@ def namenode_beans(namenode: NameNode, facts: NameNodeFacts, port: int) -> list[
         bean(f"{service}FSNamesystemState", _state(facts)),
         bean(f"{service}NameNodeInfo", _info(namenode, facts)),
         bean(f"{service}NameNodeStatus", _status(namenode)),
+        bean(f"{service}NameNodeActivity", _activity(namenode)),
         *rpc_beans(
             "NameNode",
             port,
@@ -161,6 +184,27 @@ def _status(namenode: NameNode) -> dict[str, Any]:
         "HostAndPort": namenode.settings.address,
         "SecurityEnabled": False,
         "LastHATransitionTime": 0,
+    }
+
+
+def _activity(namenode: NameNode) -> dict[str, Any]:
+    """Calls that succeeded, and what became of them in the store."""
+    succeeded: Counter[str] = Counter()
+    for method, figures in namenode.calls.by_method.items():
+        succeeded[method.name] += figures.count
+    for (method, _), count in namenode.calls.errors.items():
+        succeeded[method.name] -= count
+    counts = {
+        attribute: sum(succeeded[name] for name in names) for attribute, names in _ACTIVITY.items()
+    }
+    statistics = namenode.statistics
+    return {
+        "tag.Context": "dfs",
+        "tag.ProcessName": "NameNode",
+        **counts,
+        "TotalFileOps": sum(counts[name] for name in _FILE_OPERATIONS),
+        "TransactionsNumOps": statistics.committed,
+        "TransactionsBatchedInSync": statistics.committed - statistics.commits,
     }
 
 

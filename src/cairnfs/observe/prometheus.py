@@ -1,8 +1,7 @@
 """Prometheus's text format, version 0.0.4: families of samples become text.
 
-Why not `prometheus_client`: to count a call with it takes longer than the rest of the
-accounting together, and what it then does is what is written here
-([0012](docs/decisions/0012-observing.md)).
+Why not `prometheus_client`: to count a call with it takes longer than all our accounting, and
+what is left for it to do then is what is written here (docs/decisions/0012-observing.md).
 """
 
 from __future__ import annotations
