@@ -10,9 +10,14 @@ from collections.abc import Generator, Iterator
 from itertools import count
 
 import pytest
+from hypothesis import settings
 
 from cairnfs.testing.cluster import Cluster
 from cairnfs.testing.postgres_server import PostgresServer
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 _database_numbers = count(1)
 

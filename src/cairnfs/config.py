@@ -17,6 +17,32 @@ class Control(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """The audit log."""
+
+    file: str = ""  # none: nothing is written down
+    file_bytes_max: int = 256 << 20
+    files_max: int = 20  # the newest included
+    excluded_commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrashSettings:
+    """How long what was removed can be had back."""
+
+    interval_min: float = 0.0  # 0: there is no trash
+    checkpoint_interval_min: float = 0.0  # 0: as the interval
+
+    @property
+    def emptier_interval_ms(self) -> int:
+        """Between one look at the trash and the next; 0 if there is none."""
+        minutes = self.checkpoint_interval_min
+        if not 0 < minutes <= self.interval_min:  # as TrashPolicyDefault
+            minutes = self.interval_min
+        return int(minutes * 60_000)
+
+
+@dataclass(frozen=True, slots=True)
 class NameNodeSettings:
     """What an operator has a reason to choose.
 
@@ -34,6 +60,8 @@ class NameNodeSettings:
     safe_mode_threshold: float = 0.999  # of the blocks, to be there before anything is changed
     datanode_stale_after_s: float = 30.0  # without a heartbeat, a DataNode is avoided
     datanode_dead_after_s: float = 630.0  # and at last its replicas are made anew elsewhere
+    audit: AuditSettings = AuditSettings()
+    trash: TrashSettings = TrashSettings()
     data_through_namenode: bool = False  # whether WebHDFS's clients are spared the DataNodes
 
     def __post_init__(self) -> None:

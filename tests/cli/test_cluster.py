@@ -235,3 +235,41 @@ def test_a_damaged_plan_is_named(cairn: Cairn) -> None:
     assert "cluster.json cannot be read" in cairn.refused()
     plan.unlink()
     assert "there is no cluster in" in cairn.run("status", code=1)
+
+
+def test_settings_of_a_file_are_used_and_changes_are_noticed(cairn: Cairn) -> None:
+    cairn.directory.mkdir()
+    file = cairn.directory / "cairn.toml"
+    file.write_text("[cluster]\ndatanodes = 1\n[trash]\ninterval_min = 90\n")
+    cairn.up()
+    assert list(cairn.nodes()) == ["namenode", "datanode-1"]
+    cluster = LocalCluster(cairn.directory)
+
+    def trash_interval() -> int:
+        with cluster.connect() as client:
+            response = client.call(
+                "getServerDefaults",
+                pb.GetServerDefaultsRequestProto(),
+                pb.GetServerDefaultsResponseProto,
+            )
+            return response.serverDefaults.trashInterval
+
+    assert trash_interval() == 90
+    audit = cairn.directory / "logs" / "audit.log"
+    deadline_s = time.monotonic() + 10
+    while "cmd=datanodeReport" not in audit.read_text():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    pids = cairn.pids()
+    assert "up already" in cairn.up()
+    assert cairn.pids() == pids
+
+    file.write_text('[trash]\ninterval_min = 30\n[audit]\nfile = ""\n')
+    said = cairn.up()
+    assert "namenode is started again, with other settings" in said
+    assert trash_interval() == 30
+    assert not set(pids) & set(cairn.pids())
+    length = audit.stat().st_size
+    cairn.nodes()
+    time.sleep(0.5)
+    assert audit.stat().st_size == length  # it is off

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cairnfs.cli.home import home
+from cairnfs.cli.home import config_file, home, read_config
 from cairnfs.cli.local_cluster import LocalCluster, Node, Status
 
 _DESCRIPTION = """\
@@ -31,14 +31,21 @@ def main(arguments: Sequence[str]) -> int:
 
 def up(cluster: LocalCluster, given: argparse.Namespace) -> int:
     """Start it; how to use it goes to standard output, progress to the other."""
-    is_new = not cluster.exists
-    if not is_new and given.port is None and given.datanodes is None and cluster.status().is_up:
+    config = read_config(given.config or config_file(cluster.directory))
+    is_as_asked = (
+        cluster.exists
+        and given.port is None
+        and given.datanodes is None
+        and not cluster.is_older_than(config)
+    )
+    if is_as_asked and cluster.status().is_up:
         print(f"CairnFS is up already: {cluster.uri}", file=sys.stderr)
     else:
         cluster.up(
             datanodes=given.datanodes,
             port=given.port,
             base_port=given.base_port,
+            config=config,
             say=_say,
             limit_s=given.timeout,
         )
@@ -100,6 +107,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--datanodes", type=int, metavar="COUNT", help="how many (3, or as many as there are)")
     add("--port", type=int, help="the NameNode's RPC (8020, or the next that is free)")
     add("--base-port", type=int, metavar="PORT", help="take free ports from here on, not Hadoop's")
+    add(
+        "--config",
+        type=lambda text: Path(text).absolute(),
+        metavar="FILE",
+        help="settings (cairn.toml in the directory)",
+    )
     add("--timeout", type=float, default=120.0, metavar="SECONDS", help="how long to wait")
     looking.add_argument("--json", action="store_true", help="for programs")
     return parser

@@ -18,7 +18,6 @@ import asyncio
 import fcntl
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,11 +26,12 @@ from pathlib import Path
 
 import cairnfs
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.home import namespace_file
+from cairnfs.cli.home import config_file, namespace_file, read_config
 from cairnfs.cli.overview import DataNodeReport, NameNodeClient, Overview
-from cairnfs.cli.plan import DATANODES, DATANODES_MAX, Plan, Planner, datanode_name
+from cairnfs.cli.plan import DATANODES_MAX, Plan, Planner, datanode_name
 from cairnfs.cli.ports import HOST
-from cairnfs.cli.processes import Daemon, State, stop
+from cairnfs.cli.processes import Daemon, State, python_command, stop
+from cairnfs.config_file import DEFAULT, Config
 from cairnfs.errors import HdfsError
 
 NAMENODE = "namenode"
@@ -87,22 +87,25 @@ class LocalCluster:
         datanodes: int | None = None,
         port: int | None = None,
         base_port: int | None = None,
+        config: Config | None = None,
         say: Say = lambda _: None,
         limit_s: float = START_LIMIT_S,
     ) -> None:
         """Start whatever does not run, and wait until all of it serves."""
         if datanodes is not None and not 1 <= datanodes <= DATANODES_MAX:
             raise CommandError(f"a cluster has 1 to {DATANODES_MAX} DataNodes, not {datanodes}")
+        config = config or read_config(config_file(self.directory))
         self._make_directory()
         with self._alone():
-            plan = self._make_plan(datanodes, port, base_port, say)
+            plan = self._make_plan(datanodes, port, base_port, config, say)
             self._make_namespace(plan)
             self._write_configuration(plan)
             deadline_s = time.monotonic() + limit_s
-            self._start(NAMENODE, self._namenode_command(plan), say)
+            self._start(NAMENODE, self._namenode_command(plan, config), say, config)
             self._wait_for_namenode(plan, say, deadline_s)
             for index in range(len(plan.datanodes)):
-                self._start(datanode_name(index), self._datanode_command(plan, index), say)
+                command = self._datanode_command(plan, index, config)
+                self._start(datanode_name(index), command, say, config)
             self._wait_for_datanodes(plan, say, deadline_s)
 
     def down(self, say: Say = lambda _: None) -> None:
@@ -138,6 +141,11 @@ class LocalCluster:
                 Node(daemon.name, f"{HOST}:{each.port}", daemon.pid, state, daemon.log, report)
             )
         return Status(_uri(plan), nodes, overview is not None and overview.is_in_safe_mode)
+
+    def is_older_than(self, config: Config) -> bool:
+        """Whether a node runs with settings that have been changed since."""
+        names = (NAMENODE, *self._datanode_names(self._read_plan()))
+        return any(_is_older(self._daemon(name), config) for name in names)
 
     @property
     def exists(self) -> bool:
@@ -201,12 +209,18 @@ class LocalCluster:
         return plan
 
     def _make_plan(
-        self, datanodes: int | None, port: int | None, base_port: int | None, say: Say
+        self,
+        datanodes: int | None,
+        port: int | None,
+        base_port: int | None,
+        config: Config,
+        say: Say,
     ) -> Plan:
         old = Plan.read(self._plan_file)
         planner = Planner(base_port)
         if old is None:
-            plan = planner.plan(datanodes or max(DATANODES, self._count_data()), port)
+            usual = config.integer("cluster.datanodes")
+            plan = planner.plan(datanodes or max(usual, self._count_data()), port)
         else:
             wanted = datanodes or len(old.datanodes)
             if wanted < len(old.datanodes):
@@ -266,23 +280,25 @@ class LocalCluster:
 
     # Starting.
 
-    def _namenode_command(self, plan: Plan) -> list[str]:
+    def _namenode_command(self, plan: Plan, config: Config) -> list[str]:
         from cairnfs.namenode.opening import sqlite_url
 
-        store = sqlite_url(namespace_file(self.directory))
-        namenode = plan.namenode
-        return _python(
+        is_audit_set = config["audit.file"].origin != DEFAULT
+        return python_command(
             "cairnfs.namenode",
-            store=store,
+            config=config.path,
+            store=sqlite_url(namespace_file(self.directory)),
             host=HOST,
-            port=namenode.port,
-            http_port=namenode.http_port,
+            port=plan.namenode.port,
+            http_port=plan.namenode.http_port,
+            audit_file=None if is_audit_set else self.directory / "logs" / "audit.log",
         )
 
-    def _datanode_command(self, plan: Plan, index: int) -> list[str]:
+    def _datanode_command(self, plan: Plan, index: int, config: Config) -> list[str]:
         datanode = plan.datanodes[index]
-        return _python(
+        return python_command(
             "cairnfs.datanode",
+            config=config.path,
             namenode=f"{HOST}:{plan.namenode.port}",
             data=self.directory / datanode_name(index),
             host=HOST,
@@ -291,10 +307,10 @@ class LocalCluster:
             http_port=datanode.http_port,
         )
 
-    def _start(self, name: str, command: list[str], say: Say) -> None:
+    def _start(self, name: str, command: list[str], say: Say, config: Config) -> None:
         daemon = self._daemon(name)
         if daemon.pid is not None:
-            if daemon.command == command:
+            if daemon.command == command and not _is_older(daemon, config):
                 return
             say(f"{name} is started again, with other settings")
             stop([daemon], STOP_LIMIT_S)
@@ -370,12 +386,11 @@ def _report_of(daemon: Daemon, port: int, overview: Overview | None) -> DataNode
     return report if report is not None and report.heard_ms >= daemon.started_ms else None
 
 
-def _python(module: str, **options: object) -> list[str]:
-    # -P: what lies in the current directory is not ours.
-    command = [sys.executable, "-P", "-m", module]
-    for name, value in options.items():
-        command += [f"--{name.replace('_', '-')}", str(value)]
-    return command
+def _is_older(daemon: Daemon, config: Config) -> bool:
+    """Whether it runs, and was started before the settings were changed."""
+    if config.path is None or daemon.pid is None:
+        return False
+    return daemon.started_ms < config.path.stat().st_mtime_ns // 1_000_000
 
 
 def _uri(plan: Plan) -> str:

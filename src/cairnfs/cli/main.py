@@ -20,6 +20,7 @@ COMMANDS = {
     "cluster": ("a whole cluster on this machine: up, down, status", "cluster", "main"),
     "namenode": ("run a NameNode until SIGTERM", "nodes", "namenode"),
     "datanode": ("run a DataNode until SIGTERM", "nodes", "datanode"),
+    "config": ("what is set and by whom: show, check", "config", "main"),
 }
 
 INTERRUPTED = 130  # as shells have it: 128 and the number of SIGINT

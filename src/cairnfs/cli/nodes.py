@@ -1,14 +1,14 @@
 """`cairn namenode` and `cairn datanode`: the nodes' own entry points, with a default or two.
 
-Their options are declared once, where `python -m cairnfs.namenode` and `python -m
-cairnfs.datanode` read them; what is put in front here, an option given by hand overrides.
+Their options are declared once, in `cairnfs.options`; what is put in front here, a file, a
+variable or an option given by hand overrides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cairnfs.cli.home import home, namespace_file
+from cairnfs.cli.home import config_file, home, namespace_file
 
 
 def namenode(arguments: Sequence[str]) -> int:
@@ -16,11 +16,16 @@ def namenode(arguments: Sequence[str]) -> int:
     from cairnfs.namenode.__main__ import main
     from cairnfs.namenode.opening import sqlite_url
 
-    return main(["--store", sqlite_url(namespace_file(home())), *arguments])
+    return main([*_settings(), *arguments], default_store=sqlite_url(namespace_file(home())))
 
 
 def datanode(arguments: Sequence[str]) -> int:
     """Run a DataNode."""
     from cairnfs.datanode.__main__ import main
 
-    return main(list(arguments))
+    return main([*_settings(), *arguments])
+
+
+def _settings() -> list[str]:
+    path = config_file()
+    return [] if path is None else ["--config", str(path)]

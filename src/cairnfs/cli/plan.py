@@ -18,7 +18,6 @@ RPC_PORT = 8020
 NAMENODE_HTTP_PORT = 9870
 TRANSFER_PORT, IPC_PORT, HTTP_PORT = 9866, 9867, 9864
 DATANODE_STEP = 10  # between the ports of one DataNode and those of the next
-DATANODES = 3
 DATANODES_MAX = 100
 _RESERVED = {9868, 9869, 9871}  # Hadoop's, of the NameNodes' other web pages
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -117,6 +118,16 @@ class Daemon:
         temporary = self._pid_file.with_suffix(".tmp")
         temporary.write_text("\n".join(lines) + "\n")
         temporary.replace(self._pid_file)
+
+
+def python_command(module: str, **options: object) -> list[str]:
+    """What runs a module of ours; an option that is None is left out."""
+    # -P: what lies in the current directory is not ours.
+    command = [sys.executable, "-P", "-m", module]
+    for name, value in options.items():
+        if value is not None:
+            command += [f"--{name.replace('_', '-')}", str(value)]
+    return command
 
 
 def stop(daemons: Sequence[Daemon], patience_s: float) -> list[Daemon]:

@@ -3,68 +3,65 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import resource
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from cairnfs.config_file import Config, add_flags, config_of
 from cairnfs.datanode.node import DataNode, Stopped
 from cairnfs.datanode.server import AddressInUse
 from cairnfs.datanode.settings import Address, DataNodeSettings
 from cairnfs.datanode.storage import StorageLocation
 from cairnfs.errors import HdfsError
+from cairnfs.observe.logs import set_up_logging
+from cairnfs.options import DATANODE_SECTIONS
 
 NAMENODE_PORT = 8020
 
 
-def parse_arguments(arguments: Sequence[str] | None = None) -> tuple[DataNodeSettings, str]:
-    """The settings that the command line asks for, and the level to log at."""
+def parse_arguments(arguments: Sequence[str] | None = None) -> tuple[DataNodeSettings, Config]:
+    """The settings that command line, environment and file ask for, and all of these."""
     parser = argparse.ArgumentParser(prog="cairnfs.datanode", description=__doc__)
-    add = parser.add_argument
-    add("--namenode", required=True, metavar="HOST:PORT[,...]", help="NameNodes to report to")
-    add("--data", required=True, metavar="[SSD]/PATH[,...]", help="directories for replicas")
-    add("--host", default="127.0.0.1", help="address to listen on")
-    add("--hostname", default="", help="name to announce")
-    add("--port", type=int, default=9866, help="block transfer")
-    add("--ipc-port", type=int, default=9867, help="RPC")
-    add("--http-port", type=int, default=9864, help="HTTP, for WebHDFS")
-    add("--rack", default="", help="where this DataNode is")
-    add("--reserved", type=int, default=0, metavar="BYTES", help="of each volume, left to others")
-    add("--failed-volumes-tolerated", type=int, default=0, metavar="COUNT")
-    add("--heartbeat", type=float, default=3.0, metavar="SECONDS")
-    add("--scan-rate", type=int, default=1 << 20, metavar="BYTES", help="a second; 0 for none")
-    add("--log-level", default="INFO")
-    chosen = parser.parse_args(arguments)
+    add_flags(parser, *DATANODE_SECTIONS)
+    given = parser.parse_args(arguments)
     try:
-        return DataNodeSettings(
-            namenodes=tuple(
-                Address.parse(each, NAMENODE_PORT) for each in chosen.namenode.split(",")
-            ),
-            data=StorageLocation.parse_list(chosen.data),
-            host=chosen.host,
-            hostname=chosen.hostname,
-            port=chosen.port,
-            ipc_port=chosen.ipc_port,
-            http_port=chosen.http_port,
-            rack=chosen.rack,
-            reserved_bytes=chosen.reserved,
-            failed_volumes_tolerated=chosen.failed_volumes_tolerated,
-            heartbeat_interval_s=chosen.heartbeat,
-            scan_bytes_per_s=chosen.scan_rate,
-        ), chosen.log_level
+        config = config_of(given)
+        return settings_of(config), config
     except ValueError as error:
         parser.error(str(error))
 
 
+def settings_of(config: Config) -> DataNodeSettings:
+    """A DataNode as it is configured; ValueError if that is none."""
+    return DataNodeSettings(
+        namenodes=tuple(
+            Address.parse(each, NAMENODE_PORT) for each in config.texts("datanode.namenodes")
+        ),
+        data=tuple(map(StorageLocation.parse, config.texts("datanode.data"))),
+        host=config.text("datanode.host"),
+        hostname=config.text("datanode.hostname"),
+        port=config.integer("datanode.port"),
+        ipc_port=config.integer("datanode.ipc_port"),
+        http_port=config.integer("datanode.http_port"),
+        rack=config.text("datanode.rack"),
+        reserved_bytes=config.integer("datanode.reserved_bytes"),
+        failed_volumes_tolerated=config.integer("datanode.failed_volumes_tolerated"),
+        heartbeat_interval_s=config.number("datanode.heartbeat_interval_s"),
+        block_report_interval_s=config.number("datanode.block_report_interval_s"),
+        scan_bytes_per_s=config.integer("datanode.scan_bytes_per_s"),
+        sync_on_close=config.is_on("datanode.sync_on_close"),
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run; the exit code says whether it ended as it should."""
-    settings, level = parse_arguments(arguments)
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    settings, config = parse_arguments(arguments)
+    set_up_logging(config.text("logging.level"), config.text("logging.format"))
     _raise_file_limit()
     try:
-        node = DataNode(settings)
+        node = DataNode(settings, config)
     except (AddressInUse, HdfsError, OSError, ValueError) as error:
         print(f"cairnfs.datanode: {error}", file=sys.stderr)
         return 1

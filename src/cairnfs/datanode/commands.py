@@ -12,6 +12,7 @@ import threading
 from functools import partial
 
 from cairnfs.datanode.copying import Copying
+from cairnfs.datanode.figures import BLOCKS_DELETED, DataNodeFigures
 from cairnfs.datanode.heartbeat import NameNodeLink
 from cairnfs.datanode.namenode import decode_block
 from cairnfs.datanode.peers import address_of
@@ -42,12 +43,14 @@ class Commands:
         recovery: BlockRecovery,
         *,
         block_pool_id: str,
+        figures: DataNodeFigures,
     ) -> None:
         self._replicas = replicas
         self._reports = reports
         self._copying = copying
         self._recovery = recovery
         self._block_pool_id = block_pool_id
+        self._figures = figures
         self._copiers = Workers("copy", COPIES_MAX)
         self._deleters = Workers("delete", 1)
         self._recoverers = Workers("recover", RECOVERIES_MAX)
@@ -105,6 +108,7 @@ class Commands:
             except (HdfsError, OSError) as error:
                 log.info("%s", error)
             else:
+                self._figures.add(BLOCKS_DELETED)
                 self._reports.deleted(replica.block, replica.volume)
 
     def _copy(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from cairnfs.datanode.connection import Connection
+from cairnfs.datanode.figures import BLOCKS_COPIED, BYTES_COPIED, DataNodeFigures
 from cairnfs.datanode.peers import Answering, Pool, address_of, connect
 from cairnfs.datanode.replica import Block, ReplicaState
 from cairnfs.datanode.replicas import Replicas
@@ -27,10 +28,17 @@ from cairnfs.wire.transfer import (
 class Copying:
     """Writes our replicas to other DataNodes, as if we were their client."""
 
-    def __init__(self, pool: Pool, replicas: Replicas, settings: DataNodeSettings) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        replicas: Replicas,
+        settings: DataNodeSettings,
+        figures: DataNodeFigures,
+    ) -> None:
         self._pool = pool
         self._replicas = replicas
         self._settings = settings
+        self._figures = figures
 
     def transfer_block(self, message: pb.OpTransferBlockProto, connection: Connection) -> None:
         """Copy our replica to DataNodes that join its pipeline."""
@@ -93,8 +101,10 @@ class Copying:
             mirror = connect(address_of(targets[0]), self._settings, further=len(targets))
             cleanup.callback(mirror.close)
             mirror.send(encode_request(Op.WRITE_BLOCK, request))
+            cleanup.callback(lambda: self._figures.add(BYTES_COPIED, sender.sent_bytes))
             sender.send(mirror)
             if client_name:
                 ack = mirror.read_message(pb.DNTransferAckProto)
                 if ack.status != Status.SUCCESS:
                     raise IOException(f"Bad connect ack, targets={address_of(targets[0])}")
+            self._figures.add(BLOCKS_COPIED)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from cairnfs.datanode.figures import BLOCKS_CORRUPT, DataNodeFigures
 from cairnfs.datanode.namenode import (
     BlockStatus,
     NameNodeCalls,
@@ -252,8 +253,9 @@ class NameNodeLink:
 class Links:
     """All NameNodes; what is to be reported goes to each of them."""
 
-    def __init__(self, links: Sequence[NameNodeLink]) -> None:
+    def __init__(self, links: Sequence[NameNodeLink], figures: DataNodeFigures) -> None:
         self._links = links
+        self._figures = figures
 
     def receiving(self, block: Block, volume: Volume) -> None:
         self._add(block, volume, BlockStatus.RECEIVING)
@@ -266,6 +268,7 @@ class Links:
         self._add(block, volume, BlockStatus.DELETED)
 
     def bad(self, block: Block, volume: Volume) -> None:
+        self._figures.add(BLOCKS_CORRUPT)
         for link in self._links:
             link.report_bad(block, volume)
 

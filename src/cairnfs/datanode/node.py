@@ -9,9 +9,11 @@ import socket
 import threading
 from contextlib import ExitStack
 
+from cairnfs.config_file import Config, load_config
 from cairnfs.datanode.commands import Commands
 from cairnfs.datanode.copying import Copying
 from cairnfs.datanode.disk import Disk
+from cairnfs.datanode.figures import DataNodeFigures
 from cairnfs.datanode.heartbeat import RETRY_MAX_S, RETRY_MIN_S, Links, NameNodeLink
 from cairnfs.datanode.ipc import IpcCalls, IpcServer
 from cairnfs.datanode.namenode import NameNodeCalls, encode_storage
@@ -27,6 +29,7 @@ from cairnfs.datanode.storage import Namespace
 from cairnfs.datanode.volumes import Volumes
 from cairnfs.datanode.writing import Writing
 from cairnfs.errors import HdfsError
+from cairnfs.observe.datanode_source import DataNodeSource
 from cairnfs.web.datanode import make_app
 from cairnfs.web.thread import HttpThread
 from cairnfs.wire.proto import datanode_pb2 as pb
@@ -48,8 +51,12 @@ class DataNode:
     before anybody is told of this DataNode.
     """
 
-    def __init__(self, settings: DataNodeSettings, *, disk: Disk | None = None) -> None:
+    def __init__(
+        self, settings: DataNodeSettings, config: Config | None = None, *, disk: Disk | None = None
+    ) -> None:
+        """`config` is what the settings came from, to be shown to those who ask."""
         self.settings = settings
+        self._config = config or load_config()
         self.stopped = threading.Event()
         self._stopping = threading.Event()
         with ExitStack() as opened:  # all of them, or none
@@ -72,9 +79,15 @@ class DataNode:
         self.ipc_port: int = self._ipc_socket.getsockname()[1]
         self.http_port: int = self._http_socket.getsockname()[1]
         self.uuid = ""
+        self.figures = DataNodeFigures()
         self.failure: str | None = None  # why it has ended by itself
         self._lost_volumes: set[str] = set()
         self._is_started = False
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a NameNode was found, and all of it is at work."""
+        return self._is_started
 
     def start(self) -> None:
         """Learn from a NameNode whose data this is; then serve, register and report."""
@@ -104,17 +117,31 @@ class DataNode:
             )
             for address in settings.namenodes
         ]
-        self.reports = Links(links)
+        figures = self.figures
+        self.reports = Links(links, figures)
         pool = Pool(namespace.block_pool_id)
-        copying = Copying(pool, self.replicas, settings)
+        copying = Copying(pool, self.replicas, settings, figures)
         operations = Operations(
-            Reading(pool, self.replicas, self.reports),
-            Writing(pool, self.replicas, self.reports, settings, datanode_uuid=self.uuid),
+            Reading(pool, self.replicas, self.reports, figures),
+            Writing(
+                pool,
+                self.replicas,
+                self.reports,
+                settings,
+                datanode_uuid=self.uuid,
+                figures=figures,
+            ),
             copying,
+            figures,
         )
         recovery = BlockRecovery(self.replicas, self.reports, settings, datanode_uuid=self.uuid)
         self.commands = Commands(
-            self.replicas, self.reports, copying, recovery, block_pool_id=pool.id
+            self.replicas,
+            self.reports,
+            copying,
+            recovery,
+            block_pool_id=pool.id,
+            figures=figures,
         )
         self.server = TransferServer(self._transfer_socket, operations, settings)
         calls = IpcCalls(
@@ -128,7 +155,8 @@ class DataNode:
         )
         self.ipc = IpcServer(self._ipc_socket, calls)
         namenodes = tuple(map(str, settings.namenodes))
-        self.http = HttpThread(self._http_socket, lambda: make_app(namenodes))
+        source = DataNodeSource(self, self._config)
+        self.http = HttpThread(self._http_socket, lambda: make_app(namenodes, source))
         self.scanner = BlockScanner(
             self.replicas,
             self.reports,

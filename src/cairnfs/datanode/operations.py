@@ -6,6 +6,7 @@ from google.protobuf.message import Message
 
 from cairnfs.datanode.connection import Connection
 from cairnfs.datanode.copying import Copying
+from cairnfs.datanode.figures import DataNodeFigures
 from cairnfs.datanode.reading import Reading
 from cairnfs.datanode.writing import Writing
 from cairnfs.wire.proto import data_transfer_pb2 as pb
@@ -15,13 +16,20 @@ from cairnfs.wire.transfer import Op, Request, Status, encode_message
 class Operations:
     """What this DataNode does for those who connect to it."""
 
-    def __init__(self, reading: Reading, writing: Writing, copying: Copying) -> None:
+    def __init__(
+        self, reading: Reading, writing: Writing, copying: Copying, figures: DataNodeFigures
+    ) -> None:
         self._reading = reading
         self._writing = writing
         self._copying = copying
+        self._figures = figures
 
     def run(self, request: Request, connection: Connection) -> bool:
         """Do it; True if another operation may follow on the connection."""
+        with self._figures.operation(request.op.name.lower()):
+            return self._run(request, connection)
+
+    def _run(self, request: Request, connection: Connection) -> bool:
         match request.message:
             case pb.OpReadBlockProto() as message:
                 return self._reading.read_block(message, connection)

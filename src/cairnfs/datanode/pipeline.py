@@ -22,6 +22,7 @@ from collections import deque
 from typing import NamedTuple
 
 from cairnfs.datanode.connection import Connection, is_disconnect
+from cairnfs.datanode.figures import BYTES_WRITTEN, DataNodeFigures
 from cairnfs.datanode.replica import Replica
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
@@ -83,6 +84,7 @@ class BlockReceiver:
         settings: DataNodeSettings,
         checksum: Checksum,
         acknowledges: bool,
+        figures: DataNodeFigures,
     ) -> None:
         self.replica = replica
         self._replicas = replicas
@@ -93,6 +95,7 @@ class BlockReceiver:
         self._mirror = mirror = writer.mirror
         self._checksum = checksum
         self._acknowledges = acknowledges
+        self._figures = figures
         assert replica.file is not None
         self._file = replica.file
         self._translates = checksum != self._file.checksum
@@ -179,6 +182,7 @@ class BlockReceiver:
         ]
         with self._replicas.volumes.watch(self.replica.volume):
             self._file.write_all(pieces)
+        self._figures.add(BYTES_WRITTEN, sum(len(data) for _, data, _ in pieces))
         if any(packet.is_sync for packet in packets):
             self._sync()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from cairnfs.datanode.connection import Connection, FileTooShort, is_disconnect
+from cairnfs.datanode.figures import BYTES_READ, DataNodeFigures
 from cairnfs.datanode.peers import Answering, Pool, describe
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
@@ -28,10 +29,13 @@ _SUMS_AT_ONCE = 16 << 10
 class Reading:
     """Sends what is stored here."""
 
-    def __init__(self, pool: Pool, replicas: Replicas, reports: Reports) -> None:
+    def __init__(
+        self, pool: Pool, replicas: Replicas, reports: Reports, figures: DataNodeFigures
+    ) -> None:
         self._pool = pool
         self._replicas = replicas
         self._reports = reports
+        self._figures = figures
 
     def read_block(self, message: pb.OpReadBlockProto, connection: Connection) -> bool:
         """Send a range; then the client says how it liked it."""
@@ -79,6 +83,8 @@ class Reading:
             if isinstance(error, FileTooShort) or not is_disconnect(error):
                 self._suspect(block, error)
             raise
+        finally:
+            self._figures.add(BYTES_READ, sender.sent_bytes)
 
     def _suspect(self, block: Block, error: OSError) -> None:
         """Reading a replica has failed: it is bad, or its volume, or it was just deleted."""

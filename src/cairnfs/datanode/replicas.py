@@ -132,6 +132,11 @@ class Replicas:
     def __len__(self) -> int:
         return len(self._finalized) + len(self._open)
 
+    @property
+    def unfinished(self) -> int:
+        """Of them, those that are being written or wait for recovery."""
+        return len(self._open)
+
     def get(self, block_id: int) -> Replica:
         """The replica, in whatever state."""
         with self._lock:

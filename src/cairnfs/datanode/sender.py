@@ -45,6 +45,7 @@ class BlockSender:
         self._reader = reader
         self._with_sums = with_sums and reader.checksum.sum_bytes > 0
         self._step = max(1, PACKET_DATA_BYTES // size) * size
+        self.sent_bytes = 0
 
     @classmethod
     def open(
@@ -77,6 +78,7 @@ class BlockSender:
             header = encode_packet_header(offset, seqno, data_bytes=count, sums_bytes=len(sums))
             connection.send(header + sums, more=True)
             connection.send_file(self._reader.data_fd, offset, count)
+            self.sent_bytes += count
             offset += count
             seqno += 1
         connection.send(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from cairnfs.datanode.connection import Connection
+from cairnfs.datanode.figures import DataNodeFigures
 from cairnfs.datanode.peers import Answering, Pool, address_of, connect, describe
 from cairnfs.datanode.pipeline import BlockReceiver, TransferWriter
 from cairnfs.datanode.replica import Block, Replica
@@ -41,12 +42,14 @@ class Writing:
         settings: DataNodeSettings,
         *,
         datanode_uuid: str,
+        figures: DataNodeFigures,
     ) -> None:
         self._pool = pool
         self._replicas = replicas
         self._reports = reports
         self._settings = settings
         self._datanode_uuid = datanode_uuid
+        self._figures = figures
 
     def write_block(self, message: pb.OpWriteBlockProto, connection: Connection) -> None:
         """Take part in a pipeline, or take over a copy."""
@@ -98,6 +101,7 @@ class Writing:
             settings=self._settings,
             checksum=checksum,
             acknowledges=acknowledges,
+            figures=self._figures,
         )
 
     def _open_replica(

@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import signal
 import sys
 
-from cairnfs.config import NameNodeSettings
+from cairnfs.config import AuditSettings, NameNodeSettings, TrashSettings
+from cairnfs.config_file import Config, add_flags, config_of
 from cairnfs.errors import HdfsError, SchemaVersionError
 from cairnfs.namenode.admin_protocols import ADMIN_SERVICES
 from cairnfs.namenode.client_protocol import CLIENT_SERVICE
 from cairnfs.namenode.datanode_protocol import DATANODE_SERVICE, LIFELINE_SERVICE
-from cairnfs.namenode.datanodes import DEAD_AFTER_S, STALE_AFTER_S
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namenode.server import RpcServer
+from cairnfs.observe.logs import set_up_logging
+from cairnfs.options import NAMENODE_SECTIONS
 from cairnfs.web.namenode import make_app
 from cairnfs.web.server import HttpServer, listen
 
-RPC_PORT = 8020
-HTTP_PORT = 9870
 SERVICES = (CLIENT_SERVICE, DATANODE_SERVICE, LIFELINE_SERVICE, *ADMIN_SERVICES)
 
 
-async def serve(settings: NameNodeSettings, host: str, port: int, http_port: int) -> None:
+async def serve(settings: NameNodeSettings, config: Config) -> None:
     """Serve until SIGTERM or SIGINT."""
+    host = config.text("namenode.host")
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    with listen(host, http_port) as http_socket:
+    with listen(host, config.integer("namenode.http_port")) as http_socket:
         namenode = await NameNode.start(settings)
         try:
             server = RpcServer(namenode, SERVICES)
-            port = await server.start(host, port)
-            app = make_app(server, f"{host}:{port}", serves_data=settings.data_through_namenode)
-            http = HttpServer(app)
+            port = await server.start(host, config.integer("namenode.port"))
+            http = HttpServer(make_app(server, host, port, config))
             http_port = await http.start_on(http_socket)
             print(f"NameNode up: hdfs://{host}:{port}", flush=True)
             print(f"WebHDFS: http://{host}:{http_port}/webhdfs/v1/", flush=True)
@@ -48,47 +47,51 @@ async def serve(settings: NameNodeSettings, host: str, port: int, http_port: int
             await namenode.stop()
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="cairnfs.namenode", description="Run a NameNode.")
-    parser.add_argument("--store", required=True, help="sqlite:///path or postgresql://...")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=RPC_PORT)
-    parser.add_argument("--http-port", type=int, default=HTTP_PORT, help="WebHDFS")
-    parser.add_argument("--format", action="store_true", help="make an empty namespace first")
-    parser.add_argument(
-        "--datanode-stale-after",
-        type=float,
-        default=STALE_AFTER_S,
-        metavar="SECONDS",
-        help="a DataNode that was not heard of for so long is avoided",
-    )
-    parser.add_argument(
-        "--datanode-dead-after",
-        type=float,
-        default=DEAD_AFTER_S,
-        metavar="SECONDS",
-        help="and after so long, its replicas are made anew elsewhere",
-    )
-    parser.add_argument(
-        "--data-through-namenode",
-        action="store_true",
-        help="serve the data of WebHDFS here, for clients that cannot reach DataNodes",
-    )
-    given = parser.parse_args(arguments)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    try:
-        settings = NameNodeSettings(
-            given.store,
-            address=f"{given.host}:{given.port}",
-            datanode_stale_after_s=given.datanode_stale_after,
-            datanode_dead_after_s=given.datanode_dead_after,
-            data_through_namenode=given.data_through_namenode,
+def settings_of(config: Config, default_store: str = "") -> NameNodeSettings:
+    """A NameNode as it is configured; ValueError if that is none."""
+    store = config.text("namenode.store") or default_store
+    if not store:
+        raise ValueError(
+            "a NameNode needs a store: --store, CAIRN_NAMENODE_STORE, or `store` in [namenode]"
         )
+    return NameNodeSettings(
+        store,
+        control=config.text("namenode.control"),  # type: ignore[arg-type]  # its name will do
+        address=f"{config.text('namenode.host')}:{config.integer('namenode.port')}",
+        heartbeat_interval_s=config.number("namenode.heartbeat_interval_s"),
+        expiry_s=config.number("namenode.expiry_s"),
+        duties=config.is_on("namenode.duties"),
+        excluded_hosts_file=config.text("namenode.excluded_hosts_file"),
+        safe_mode_threshold=config.number("namenode.safe_mode_threshold"),
+        datanode_stale_after_s=config.number("namenode.datanode_stale_after_s"),
+        datanode_dead_after_s=config.number("namenode.datanode_dead_after_s"),
+        data_through_namenode=config.is_on("namenode.data_through_namenode"),
+        audit=AuditSettings(
+            config.text("audit.file"),
+            file_bytes_max=config.integer("audit.file_bytes_max"),
+            files_max=config.integer("audit.files_max"),
+            excluded_commands=config.texts("audit.excluded_commands"),
+        ),
+        trash=TrashSettings(
+            config.number("trash.interval_min"),
+            checkpoint_interval_min=config.number("trash.checkpoint_interval_min"),
+        ),
+    )
+
+
+def main(arguments: list[str] | None = None, *, default_store: str = "") -> int:
+    """Run; the exit code says whether it ended as it should."""
+    parser = argparse.ArgumentParser(prog="cairnfs.namenode", description="Run a NameNode.")
+    add_flags(parser, *NAMENODE_SECTIONS)
+    parser.add_argument("--format", action="store_true", help="make an empty namespace first")
+    given = parser.parse_args(arguments)
+    try:
+        config = config_of(given)
+        settings = settings_of(config, default_store)
+        set_up_logging(config.text("logging.level"), config.text("logging.format"))
         if given.format:
-            asyncio.run(format_namespace(given.store))
-        asyncio.run(serve(settings, given.host, given.port, given.http_port))
+            asyncio.run(format_namespace(settings.store))
+        asyncio.run(serve(settings, config))
     except (HdfsError, OSError, SchemaVersionError, ValueError) as error:
         text = getattr(error, "strerror", None) or error  # without "[Errno 98]"
         print(f"namenode: {text}", file=sys.stderr)

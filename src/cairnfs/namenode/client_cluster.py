@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from cairnfs.blocks.policies import DEFAULT, POLICIES
@@ -44,7 +45,7 @@ def get_server_defaults(
     defaults.replication = REPLICATION
     defaults.fileBufferSize = FILE_BUFFER_BYTES
     defaults.encryptDataTransfer = False
-    defaults.trashInterval = 0
+    defaults.trashInterval = math.ceil(call.namenode.settings.trash.interval_min)
     defaults.checksumType = hdfs_pb2.CHECKSUM_CRC32C
     defaults.keyProviderUri = ""
     defaults.policyId = DEFAULT.id

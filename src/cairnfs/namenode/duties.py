@@ -64,6 +64,11 @@ class Duties:
         }
         self.owned: set[str] = set()
 
+    @property
+    def names(self) -> list[str]:
+        """All that this NameNode would do, if it were its turn."""
+        return list(self._steps)
+
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._work())
 

@@ -20,24 +20,36 @@ from cairnfs.wire import rpc
 from cairnfs.wire.protocols import Method
 
 
-async def call_locally(server: RpcServer, caller: Caller, method: Method, request: Message) -> Any:
-    """The decoded response to a call; raises what the call was answered with."""
-    call = LocalCall(LocalConnection(server), method, caller)
+async def call_locally(
+    server: RpcServer, caller: Caller, ugi: str, method: Method, request: Message
+) -> Any:
+    """The decoded response to a call; raises what the call was answered with.
+
+    `ugi` is who calls, in the words of the audit log.
+    """
+    call = LocalCall(LocalConnection(server, ugi), method, caller)
+    call.request = request
     try:
         response = server.handlers[method](call, request)
     except Exception as error:
-        raise as_told(error, method) from None
-    if response is None:
-        response = await call.answered
+        call.fail(error)
+    else:
+        if response is not None:
+            call.answer(response)
+    response = await call.answered
     return method.decode_response(response) if isinstance(response, bytes) else response
 
 
 class LocalConnection:
     """Where such a call comes from."""
 
-    def __init__(self, server: RpcServer) -> None:
+    def __init__(self, server: RpcServer, ugi: str) -> None:
         self.namenode: NameNode = server.namenode
         self.groups: UnixGroups = server.groups
+        self.calls = server.namenode.calls
+        self.audit = server.namenode.audit
+        self.ugi = ugi
+        self.proto = "webhdfs"
 
     def send_reply(self, reply: bytes) -> None:
         raise AssertionError("local calls are not answered in bytes")
@@ -53,12 +65,16 @@ class LocalCall(IncomingCall):
         self.answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
     def answer(self, response: Response) -> None:
+        encoded = response if isinstance(response, bytes) else response.SerializeToString()
+        self.note_end(encoded, None)
         if not self.answered.done():  # or whoever waited has left
             self.answered.set_result(response)
 
     def fail(self, error: BaseException) -> None:
+        told = as_told(error, self.method)
+        self.note_end(b"", told)
         if not self.answered.done():
-            self.answered.set_exception(as_told(error, self.method))
+            self.answered.set_exception(told)
 
 
 _HEADER = rpc.CallHeader(

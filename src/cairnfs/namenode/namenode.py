@@ -13,12 +13,15 @@ from typing import Any, assert_never
 from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import Control, NameNodeSettings
 from cairnfs.namenode.datanodes import DataNodes
-from cairnfs.namenode.duties import Duties
+from cairnfs.namenode.duties import Duties, Step
 from cairnfs.namenode.opening import OpenStore, open_store
 from cairnfs.namenode.redundancy import REDUNDANCY, Redundancy
 from cairnfs.namenode.safe_mode import SafeMode
+from cairnfs.namenode.trash import TRASH, Trash
 from cairnfs.namesystem.lookup import prefetch_paths
 from cairnfs.namesystem.permissions import Caller, make_caller
+from cairnfs.observe.audit import AuditLog
+from cairnfs.observe.figures import CallFigures
 from cairnfs.store.base import Store
 from cairnfs.transaction.calls import Call, CallKey, Operation, R
 from cairnfs.transaction.locking import PessimisticRunner, SystemLockRunner
@@ -47,6 +50,8 @@ class NameNode:
             stale_after_s=settings.datanode_stale_after_s,
             dead_after_s=settings.datanode_dead_after_s,
         )
+        self.calls = CallFigures()
+        self.audit: AuditLog | None = None
         self.safe_mode = SafeMode(self.store, settings.safe_mode_threshold)
         self.redundancy = Redundancy(
             self._runner,
@@ -56,19 +61,31 @@ class NameNode:
             clock,
             excluded_hosts_file=settings.excluded_hosts_file,
         )
+        duties: dict[str, Step] = {REDUNDANCY: self.redundancy.step}
+        if settings.trash.emptier_interval_ms:
+            superuser = self.caller(self.superuser)
+            trash = Trash(self._runner, clock, self.safe_mode, settings.trash, superuser)
+            duties[TRASH] = trash.step
         self._duties = Duties(
             self._runner,
             opened,
             clock,
             settings.duty_interval_s,
-            {REDUNDANCY: self.redundancy.step},
+            duties,
         )
 
     @classmethod
     async def start(cls, settings: NameNodeSettings, clock: Clock | None = None) -> NameNode:
         """Open the store, join the other NameNodes, and begin to serve."""
-        opened = await open_store(settings)
+        audit = AuditLog.open(settings.audit)
+        try:
+            opened = await open_store(settings)
+        except BaseException:
+            if audit is not None:
+                audit.close()
+            raise
         namenode = cls(settings, opened, clock or SystemClock())
+        namenode.audit = audit
         await namenode.redundancy.load()
         await namenode.safe_mode.begin()
         if settings.duties:
@@ -86,6 +103,8 @@ class NameNode:
                 await self.membership.leave()
             finally:
                 await self.store.close()
+                if self.audit is not None:
+                    self.audit.close()
 
     def caller(self, user: str, groups: tuple[str, ...] = (), address: str = "") -> Caller:
         """Who calls, with the rights that this namespace gives them."""

@@ -119,6 +119,11 @@ class Redundancy:
         """Of those, the ones without any good replica."""
         return self.lengths[CheckQueue.CORRUPT]
 
+    @property
+    def copies_pending(self) -> int:
+        """Blocks of which copies were ordered, and have not been reported."""
+        return len(self._pending)
+
     async def load(self) -> None:
         """Learn which DataNodes there are, and which are to leave."""
         self.read_excluded_hosts()

@@ -25,6 +25,7 @@ from cairnfs.namenode.groups import UnixGroups
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.service import Handler, IncomingCall, Service
 from cairnfs.namesystem.permissions import Caller
+from cairnfs.observe.audit import describe_user
 from cairnfs.wire.protocols import Method, MethodTable
 from cairnfs.wire.rpc import Call, Closed, ConnectionContext, Send, ServerConnection, ServerEvent
 
@@ -101,6 +102,20 @@ class RpcServer:
                     connection.abort()
             await asyncio.sleep(0.01)
 
+    @property
+    def open_connections(self) -> int:
+        return len(self._connections)
+
+    @property
+    def calls_under_way(self) -> int:
+        """Calls that were taken up, and are not answered yet."""
+        return sum(connection.calls_under_way for connection in self._connections)
+
+    @property
+    def calls_waiting(self) -> int:
+        """Calls that have arrived, and wait for others of their connection to be answered."""
+        return sum(connection.calls_waiting for connection in self._connections)
+
     def opened(self, connection: RpcConnection) -> None:
         self._connections.add(connection)
 
@@ -145,6 +160,10 @@ class RpcConnection(asyncio.BufferedProtocol):
         self._server = server
         self.namenode = server.namenode
         self.groups = server.groups
+        self.calls = server.namenode.calls
+        self.audit = server.namenode.audit
+        self.ugi = ""
+        self.proto = "rpc"
         self._handlers: Mapping[Method, Handler] = server.handlers
         self._buffer = server.buffer
         self._machine = ServerConnection(server.methods, self._authorize)
@@ -219,6 +238,14 @@ class RpcConnection(asyncio.BufferedProtocol):
         """Whether the client has said who it is."""
         return self._caller is not None
 
+    @property
+    def calls_under_way(self) -> int:
+        return self._under_way
+
+    @property
+    def calls_waiting(self) -> int:
+        return len(self._events)
+
     def is_idle(self) -> bool:
         """Whether there has been no call since the last time of asking."""
         was_idle, self._was_idle = self._was_idle, not self._under_way
@@ -237,6 +264,7 @@ class RpcConnection(asyncio.BufferedProtocol):
 
     def _authorize(self, context: ConnectionContext) -> None:
         self._caller = self._server.identify(context, self._address)
+        self.ugi = describe_user(context.user, context.real_user)
 
     def _take_up(self, event: ServerEvent) -> None:
         if type(event) is Call:
@@ -254,9 +282,10 @@ class RpcConnection(asyncio.BufferedProtocol):
         self._under_way += 1
         call = IncomingCall(self, event, self._caller)
         try:
-            response = self._handlers[event.method](
-                call, event.method.decode_request(event.request)
-            )
+            request = event.method.decode_request(event.request)
+            if self.audit is not None:
+                call.request = request
+            response = self._handlers[event.method](call, request)
         except Exception as error:
             call.fail(error)
         else:

@@ -25,14 +25,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
 from cairnfs.errors import HdfsError, IOException
+from cairnfs.namenode.audited_calls import note_call
 from cairnfs.namenode.groups import UnixGroups
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namesystem.permissions import Caller
+from cairnfs.observe.audit import AuditLog
+from cairnfs.observe.figures import CallFigures
 from cairnfs.transaction.calls import Call, CallKey, Operation, R
 from cairnfs.wire import rpc, rpc_replies
 from cairnfs.wire.protocols import Method
@@ -56,6 +60,10 @@ class Connection(Protocol):
 
     namenode: NameNode
     groups: UnixGroups
+    calls: CallFigures
+    audit: AuditLog | None
+    ugi: str  # who calls, as the audit log says it
+    proto: str  # and how: rpc or webhdfs
 
     def send_reply(self, reply: bytes) -> None:
         """Send the one reply to a call of this connection, if there is still someone to read it."""
@@ -94,13 +102,25 @@ class Service:
 class IncomingCall:
     """One call, from its arrival to its answer.  All methods belong to the event loop."""
 
-    __slots__ = ("_call", "_connection", "_encode", "_is_answered", "caller")
+    __slots__ = (
+        "_began_s",
+        "_call",
+        "_connection",
+        "_encode",
+        "_is_answered",
+        "_submitted",
+        "caller",
+        "request",
+    )
 
     def __init__(self, connection: Connection, call: rpc.Call, caller: Caller) -> None:
         self._connection = connection
         self._call = call
         self._is_answered = False
+        self._submitted: Call | None = None  # kept for the audit log alone
+        self._began_s = perf_counter()
         self.caller = caller
+        self.request: Message | None = None  # as well
 
     @property
     def method(self) -> Method:
@@ -152,21 +172,47 @@ class IncomingCall:
         if type(response) is not bytes:
             response = response.SerializeToString()  # type: ignore[union-attr]
         call = self._call
-        self._reply(rpc_replies.encode_reply(call.call_id, call.header.reply_tail, response))
+        reply = rpc_replies.encode_reply(call.call_id, call.header.reply_tail, response)
+        self._reply(reply, response, None)
 
     def fail(self, error: BaseException) -> None:
         """The call has failed: with an error that callers know, or with one of our own."""
         call, header = self._call, self._call.header
         told = as_told(error, call.method)
-        self._reply(
-            rpc_replies.encode_error(call.call_id, header.client_id, header.retry_count, told)
-        )
+        reply = rpc_replies.encode_error(call.call_id, header.client_id, header.retry_count, told)
+        self._reply(reply, b"", told)
 
-    def _reply(self, reply: bytes) -> None:
+    def note_end(self, response: bytes, error: HdfsError | None) -> None:
+        """The call has its answer: count it, and put it into the audit log."""
+        method, connection = self._call.method, self._connection
+        connection.calls.note(method, perf_counter() - self._began_s)
+        if error is not None:
+            connection.calls.note_error(method, error)
+        if connection.audit is None:
+            return
+        submitted, self._submitted = self._submitted, None  # which knows us, too
+        try:
+            note_call(
+                connection.audit,
+                method=method,
+                request=self.request,
+                header=self._call.header,
+                ugi=connection.ugi,
+                address=self.caller.address,
+                proto=connection.proto,
+                transaction=None if submitted is None else submitted.transaction,
+                response=response,
+                error=error,
+            )
+        except Exception:  # the caller is answered all the same
+            log.exception("%s could not be put into the audit log", method)
+
+    def _reply(self, reply: bytes, response: bytes, error: HdfsError | None) -> None:
         if self._is_answered:
             log.error("%s has been answered already", self._call.method)
             return
         self._is_answered = True
+        self.note_end(response, error)
         self._connection.send_reply(reply)
 
     def _submit(
@@ -181,7 +227,10 @@ class IncomingCall:
             if len(header.client_id) == CLIENT_ID_BYTES:
                 key = CallKey(header.client_id, self._call.call_id)
                 is_retry = header.retry_count > 0
-        self._connection.namenode.runner.submit(Call(operation, arguments, done, key, is_retry))
+        call = Call(operation, arguments, done, key, is_retry)
+        if self._connection.audit is not None and not self._is_answered:
+            self._submitted = call
+        self._connection.namenode.runner.submit(call)
 
     def _done(self, result: Any, error: BaseException | None) -> None:
         if error is None:

@@ -89,6 +89,7 @@ class Call:
     wanted: Reading | None = None
     waiters: tuple[Done, ...] = ()  # for the same answer
     is_answered: bool = False
+    transaction: Any = None  # its last run, for those who ask what it did
 
     def finish(self, result: Any, error: BaseException | None) -> None:
         assert not self.is_answered, f"{self.operation.name} is answered twice"

@@ -7,10 +7,8 @@ takes away (a pure function of the group).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any
 
 from cairnfs.store.base import (
@@ -27,7 +25,7 @@ from cairnfs.store.base import (
 )
 from cairnfs.transaction.calls import Call, encode_replies
 from cairnfs.transaction.records import id_of
-from cairnfs.transaction.transaction import UNBORN, Counts, Entry, Transaction
+from cairnfs.transaction.transaction import UNBORN, Entry, Transaction
 
 
 @dataclass(slots=True, eq=False)
@@ -46,35 +44,14 @@ _ZEROS = [0] * len(Count)
 
 
 class Addition:
-    """What a group adds to one directory's totals.
+    """What a group adds to one directory's totals."""
 
-    It is added up when somebody asks for it: mostly the same few changes, many times.
-    """
-
-    __slots__ = ("_changes", "_sums", "mtime_ms", "writer")
+    __slots__ = ("counts", "mtime_ms", "writer")
 
     def __init__(self) -> None:
-        self._sums = _ZEROS.copy()
-        self._changes: list[Counts] = []
+        self.counts = _ZEROS.copy()
         self.mtime_ms = -1
         self.writer: Transaction | None = None  # who set mtime_ms
-
-    def add(self, counts: Counts) -> None:
-        self._changes.append(counts)
-
-    @property
-    def counts(self) -> list[int]:
-        sums, changes = self._sums, self._changes
-        if changes:
-            self._changes = []
-            for counts, times in Counter(changes).items() if len(changes) > 3 else _once(changes):
-                for count, change in counts:
-                    sums[count] += change * times
-        return sums
-
-
-def _once(changes: list[Counts]) -> Iterable[tuple[Counts, int]]:
-    return zip(changes, repeat(1))  # repeat has no end
 
 
 @dataclass(slots=True, eq=False)
@@ -102,7 +79,9 @@ class Group:
             addition = totals.get(id)
             if addition is None:
                 addition = totals[id] = Addition()
-            addition.add(counts)
+            sums = addition.counts
+            for count, change in counts:
+                sums[count] += change
             if mtime_ms >= 0:
                 addition.mtime_ms = mtime_ms
                 addition.writer = transaction
@@ -128,10 +107,6 @@ def build_batch(
     for run in group.runs:
         transaction = run.transaction
         if validate:
-            for key, entry in transaction.reads.items():
-                if entry.writer is None and entry is not UNBORN:
-                    # Two turns may have read two versions: the older one is stale for sure.
-                    batch.reads.setdefault(key, entry.since)
             batch.bounds += transaction.bounds
             batch.empties += transaction.emptied
         else:
@@ -141,6 +116,8 @@ def build_batch(
         if transaction.kept:
             batch.keeps += [Keep(key, transaction.order) for key in transaction.kept]
         batch.drops += transaction.dropped
+    if validate:
+        batch.reads = _versions_read(group.runs)
     for key in sorted(final):
         _add_change(batch, key, final[key])
     for id, addition in group.totals.items():
@@ -148,6 +125,18 @@ def build_batch(
         batch.touches.append(Touch(id, addition.counts, addition.mtime_ms, order))
     batch.replies = _replies(group.runs)
     return batch
+
+
+def _versions_read(runs: list[Run]) -> dict[Key, int]:
+    """The committed versions that the runs depend on."""
+    read: dict[Key, Entry] = {}
+    for run in reversed(runs):  # two turns may have read two versions: the older one is stale
+        read.update(run.transaction.reads)
+    return {
+        key: entry.since
+        for key, entry in read.items()
+        if entry.writer is None and entry is not UNBORN
+    }
 
 
 def choose_thrown_out(runs: Iterable[Run], conflict: Conflict) -> set[Run]:

@@ -148,6 +148,7 @@ class LockingRunner:
                 self._numbers.take,
                 alone=True,
             )
+            call.transaction = transaction
             try:
                 result = call.operation.function(transaction, *call.arguments)
                 transaction.seal()

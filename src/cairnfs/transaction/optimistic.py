@@ -263,6 +263,7 @@ class OptimisticRunner:
             alone=alone or self._cache is not None,
             from_memory=from_memory,
         )
+        call.transaction = transaction
         result, error = None, None
         try:
             result = call.operation.function(transaction, *call.arguments)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+import cairnfs.observe.routes as pages
 import cairnfs.webhdfs.datanode as webhdfs
 
 
-def make_app(namenodes: Sequence[str]) -> web.Application:
+def make_app(namenodes: Sequence[str], source: pages.Source) -> web.Application:
     """An application for `HttpServer`; `namenodes` are the RPC addresses of its NameNodes."""
     app = web.Application()
     webhdfs.add_routes(app, namenodes)
+    pages.add_routes(app, source)
     return app

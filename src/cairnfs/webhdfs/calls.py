@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from cairnfs.namenode.local_calls import call_locally
 from cairnfs.namenode.server import RpcServer
 from cairnfs.namesystem.permissions import Caller
+from cairnfs.observe.audit import describe_user
 from cairnfs.webhdfs.parameters import Parameters, Target
 from cairnfs.webhdfs.requests import user_of
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -31,10 +32,13 @@ class WebCall:
         self.user, self.real_user = user_of(target)
         context = ConnectionContext(self.user, self.real_user, None, b"")
         self.caller: Caller = server.identify(context, request.remote or "")
+        self._ugi = describe_user(self.user, self.real_user)
 
     async def rpc(self, method: str, message: Message) -> Any:
         """Make a call, as if over RPC; returns its response."""
-        return await call_locally(self.server, self.caller, CLIENT_PROTOCOL[method], message)
+        return await call_locally(
+            self.server, self.caller, self._ugi, CLIENT_PROTOCOL[method], message
+        )
 
     def required(self, name: str, pattern: str | None = None) -> str:
         return self.parameters.required(name, self.operation, pattern)

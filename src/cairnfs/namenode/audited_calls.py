@@ -1,0 +1,195 @@
+"""Which calls of ClientNamenodeProtocol are put into the audit log, and what is said of them.
+
+As FSNamesystem does: a call that succeeded is `allowed=true`, one that was refused for want of
+rights is `allowed=false`, and one that failed for any other reason is not there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from cairnfs.errors import AccessControlException
+from cairnfs.namenode.messages import encode_bool, to_signed
+from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET, QUOTA_RESET
+from cairnfs.observe.audit import AuditLog
+from cairnfs.store.schema import Table
+from cairnfs.transaction.transaction import Transaction
+from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.wire.protocols import CLIENT_PROTOCOL, Method, as_text
+from cairnfs.wire.rpc import CallHeader
+
+Event: TypeAlias = tuple[str, str | None, str | None]
+"""Command, source, destination."""
+
+
+class Audited(NamedTuple):
+    """What is said of a call."""
+
+    describe: Callable[[Any], Event]  # from the request
+    has_status: bool = False  # with owner, group and mode of what was changed
+    if_false: bool | None = True  # `allowed` where the answer was "no"; None: not a word
+
+
+def note_call(
+    audit: AuditLog,
+    *,
+    method: Method,
+    request: Any,
+    header: CallHeader,
+    ugi: str,
+    address: str,
+    proto: str,
+    transaction: Transaction | None,
+    response: bytes,
+    error: BaseException | None,
+) -> None:
+    """Put down a call that is about to be answered, if it is one of those."""
+    audited = AUDITED.get(method)
+    if audited is None:
+        return
+    allowed = True if response != _FALSE else audited.if_false
+    if error is not None:
+        allowed = False if isinstance(error, AccessControlException) else None
+    if allowed is None:
+        return
+    status = None
+    if audited.has_status and error is None and transaction is not None:
+        status = find_changed_inode(transaction)
+    command, src, dst = audited.describe(request)
+    sources: Sequence[str | None] = [src]
+    if method is _BATCHED_LISTING:
+        sources = list(map(as_text, request.paths))
+    for source in sources:
+        audit.write(
+            allowed=allowed,
+            ugi=ugi,
+            address=address,
+            command=command,
+            src=None if source is None else as_text(source),
+            dst=None if dst is None else as_text(dst),
+            status=status,
+            proto=proto,
+            caller_context=header.caller_context,
+            caller_signature=header.caller_signature,
+        )
+
+
+def find_changed_inode(transaction: Transaction) -> Inode | None:
+    """What a call was about: the inode written last, or, if it changed none, read last."""
+    for key, record in reversed(transaction.writes.items()):
+        if key[0] == Table.INODES and record is not None:
+            found: Inode = record
+            return found
+    for key, entry in reversed(transaction.reads.items()):
+        if key[0] == Table.INODES and entry.record is not None:
+            found = entry.record
+            return found
+    return None
+
+
+def _src(command: str) -> Callable[[Any], Event]:
+    return lambda request: (command, request.src, None)
+
+
+def _path(command: str) -> Callable[[Any], Event]:
+    return lambda request: (command, request.path, None)
+
+
+def _nothing(command: str) -> Callable[[Any], Event]:
+    return lambda request: (command, None, None)
+
+
+def _located_file_info(request: pb.GetLocatedFileInfoRequestProto) -> Event:
+    # Whoever asks for tokens is about to read.
+    return "open" if request.needBlockToken else "getfileinfo", request.src, None
+
+
+def _rename2(request: pb.Rename2RequestProto) -> Event:
+    # The order in which Hadoop's translator puts them.
+    options = ["OVERWRITE"] if request.overwriteDest else []
+    options += ["TO_TRASH"] if request.moveToTrash else []
+    shown = ", ".join(options or ["NONE"])
+    return f"rename (options=[{shown}])", request.src, request.dst
+
+
+def _concat(request: pb.ConcatRequestProto) -> Event:
+    return "concat", f"[{', '.join(map(as_text, request.srcs))}]", request.trg
+
+
+def _set_quota(request: pb.SetQuotaRequestProto) -> Event:
+    of_names, of_space = to_signed(request.namespaceQuota), to_signed(request.storagespaceQuota)
+    if of_names == QUOTA_RESET and of_space == QUOTA_DONT_SET:
+        command = "clearQuota"
+    elif of_names == QUOTA_DONT_SET and of_space == QUOTA_RESET:
+        command = "clearSpaceQuota"
+    else:
+        command = "setQuota" if of_space == QUOTA_DONT_SET else "setSpaceQuota"
+    return command, request.path, None
+
+
+def _set_safe_mode(request: pb.SetSafeModeRequestProto) -> Event:
+    return pb.SafeModeActionProto.Name(request.action).lower(), None, None
+
+
+def _restore_failed_storage(request: pb.RestoreFailedStorageRequestProto) -> Event:
+    words = {"check": "checkRestoreFailedStorage", "true": "enableRestoreFailedStorage"}
+    return words.get(request.arg, "disableRestoreFailedStorage"), None, None
+
+
+_FALSE = encode_bool(False)
+_BATCHED_LISTING = CLIENT_PROTOCOL["getBatchedListing"]
+
+_CALLS = {
+    # Looking.
+    "getBlockLocations": Audited(_src("open")),
+    "getFileInfo": Audited(_src("getfileinfo")),
+    "getFileLinkInfo": Audited(_src("getfileinfo")),
+    "getLocatedFileInfo": Audited(_located_file_info),
+    "getListing": Audited(_src("listStatus")),
+    "getBatchedListing": Audited(_nothing("listStatus")),
+    "getContentSummary": Audited(_path("contentSummary")),
+    "getQuotaUsage": Audited(_path("quotaUsage")),
+    "getAclStatus": Audited(_src("getAclStatus")),
+    "checkAccess": Audited(_path("checkAccess")),
+    "isFileClosed": Audited(_src("isFileClosed"), if_false=None),
+    # Making, moving and removing.
+    "create": Audited(_src("create"), has_status=True),
+    "append": Audited(_src("append")),
+    "truncate": Audited(_src("truncate"), has_status=True),
+    "concat": Audited(_concat, has_status=True),
+    "mkdirs": Audited(_src("mkdirs"), has_status=True),
+    "createSymlink": Audited(
+        lambda request: ("createSymlink", request.link, request.target), has_status=True
+    ),
+    "rename": Audited(
+        lambda request: ("rename", request.src, request.dst), has_status=True, if_false=None
+    ),
+    "rename2": Audited(_rename2, has_status=True),
+    "delete": Audited(_src("delete"), if_false=False),
+    # Attributes.
+    "setPermission": Audited(_src("setPermission"), has_status=True),
+    "setOwner": Audited(_src("setOwner"), has_status=True),
+    "setTimes": Audited(_src("setTimes"), has_status=True),
+    "setReplication": Audited(_src("setReplication"), if_false=None),
+    "setQuota": Audited(_set_quota),
+    "modifyAclEntries": Audited(_src("modifyAclEntries"), has_status=True),
+    "removeAclEntries": Audited(_src("removeAclEntries"), has_status=True),
+    "removeDefaultAcl": Audited(_src("removeDefaultAcl"), has_status=True),
+    "removeAcl": Audited(_src("removeAcl"), has_status=True),
+    "setAcl": Audited(_src("setAcl"), has_status=True),
+    # The cluster.
+    "setSafeMode": Audited(_set_safe_mode),
+    "getDatanodeReport": Audited(_nothing("datanodeReport")),
+    "getDatanodeStorageReport": Audited(_nothing("getDatanodeStorageReport")),
+    "getSlowDatanodeReport": Audited(_nothing("slowDataNodesReport")),
+    "listOpenFiles": Audited(_nothing("listOpenFiles")),
+    "saveNamespace": Audited(_nothing("saveNamespace")),
+    "restoreFailedStorage": Audited(_restore_failed_storage),
+    "refreshNodes": Audited(_nothing("refreshNodes")),
+    "finalizeUpgrade": Audited(_nothing("finalizeUpgrade")),
+    "setBalancerBandwidth": Audited(_nothing("setBalancerBandwidth")),
+}
+
+AUDITED: dict[Method, Audited] = {CLIENT_PROTOCOL[name]: each for name, each in _CALLS.items()}

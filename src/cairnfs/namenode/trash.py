@@ -1,0 +1,161 @@
+"""The emptier: what users have put into their trash is kept for a while, and then gone.
+
+To remove a file, Hadoop's clients move it to /user/NAME/.Trash/Current.  Whenever the emptier
+interval has passed, as TrashPolicyDefault counts it, `Current` becomes a checkpoint, a directory
+that is named for the moment (yyMMddHHmmss), and checkpoints that are older than the trash
+interval are deleted.
+
+Every step looks at the trash of a few users, by the operations that anybody would use: one
+detaches a directory, whatever is in it, and the reclaim duty works it off.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+
+from cairnfs.clock import Clock
+from cairnfs.config import TrashSettings
+from cairnfs.errors import FileAlreadyExistsException, HdfsError, UnresolvedPathException
+from cairnfs.namenode.safe_mode import SafeMode
+from cairnfs.namesystem.delete import delete
+from cairnfs.namesystem.directories import get_listing
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import Caller
+from cairnfs.namesystem.rename import RenameOption, rename2
+from cairnfs.namesystem.status import FileStatus
+from cairnfs.transaction.calls import Call, Operation, R
+from cairnfs.transaction.runner import Runner, run
+
+log = logging.getLogger(__name__)
+
+TRASH = "trash"
+
+HOMES = FsPath.parse("/user")
+TRASH_NAME = b".Trash"
+CURRENT = b"Current"
+USERS_PAGE = 20  # whose trash is looked at in one step
+LISTING_PAGE = 1000
+SAME_SECOND_MAX = 1000
+
+_CHECKPOINT = re.compile(rb"(\d{10}|\d{12})(?:-\d+)?")
+
+
+class Trash:
+    """See the module's text.  `step` is for `Duties`."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        clock: Clock,
+        safe_mode: SafeMode,
+        settings: TrashSettings,
+        caller: Caller,
+    ) -> None:
+        """`caller` is the superuser: homes are closed to others."""
+        assert settings.emptier_interval_ms, "there is no trash"
+        self._runner = runner
+        self._clock = clock
+        self._safe_mode = safe_mode
+        self._caller = caller
+        self._interval_ms = int(settings.interval_min * 60_000)
+        self._emptier_interval_ms = settings.emptier_interval_ms
+        self._round = self._round_now()  # the last one that was begun
+        self._after: bytes | None = None  # the last user of a round that is under way
+        self._began_ms = 0
+
+    async def step(self) -> int:
+        """Look at the trash of some users if it is time to; more than 0 if there are more."""
+        if self._safe_mode.is_on:
+            return 0
+        if self._after is None:
+            if self._round_now() <= self._round:
+                return 0
+            self._round, self._began_ms, self._after = self._round_now(), self._clock.now_ms(), b""
+        try:
+            users = await self._list(HOMES, self._after, USERS_PAGE)
+        except UnresolvedPathException as error:  # a link: homes are somewhere else
+            log.warning("no trash is emptied: %s is a link to %s", HOMES, error)
+            users = []
+        for user in users:
+            if user.is_directory:
+                await self._empty(HOMES.child(user.name).child(TRASH_NAME))
+        self._after = users[-1].name if len(users) == USERS_PAGE else None
+        return 0 if self._after is None else 1
+
+    async def _empty(self, root: FsPath) -> None:
+        """One user's trash; a failure is this user's alone."""
+        try:
+            entries = await self._list_all(root)
+            for entry in entries:
+                if entry.name != CURRENT:
+                    await self._delete_if_old(root, entry.name)
+            if any(entry.name == CURRENT for entry in entries):
+                await self._make_checkpoint(root)
+        except HdfsError as error:
+            log.warning("the trash %s is left as it is: %s", root, error)
+
+    async def _delete_if_old(self, root: FsPath, name: bytes) -> None:
+        path = root.child(name)
+        made_ms = parse_checkpoint(name)
+        if made_ms is None:
+            log.warning("%s is no checkpoint: it stays", path)
+        elif self._began_ms - self._interval_ms > made_ms:
+            await self._run(delete, path, True)
+            log.info("%s is deleted", path)
+
+    async def _make_checkpoint(self, root: FsPath) -> None:
+        base = format_checkpoint(self._began_ms)
+        for attempt in range(SAME_SECOND_MAX):
+            checkpoint = root.child(f"{base}-{attempt}".encode() if attempt else base.encode())
+            try:
+                await self._run(rename2, root.child(CURRENT), checkpoint, RenameOption.NONE)
+            except FileAlreadyExistsException:
+                continue
+            log.info("%s is a checkpoint", checkpoint)
+            return
+        log.warning("%s has too many checkpoints of one second", root)
+
+    async def _list_all(self, directory: FsPath) -> list[FileStatus]:
+        entries: list[FileStatus] = []
+        page = await self._list(directory, b"", LISTING_PAGE)
+        while page:
+            entries += page
+            page = (
+                await self._list(directory, page[-1].name, LISTING_PAGE)
+                if len(page) == LISTING_PAGE
+                else []
+            )
+        return entries
+
+    async def _list(self, directory: FsPath, after: bytes, count: int) -> list[FileStatus]:
+        """A page of a directory; nothing if there is none, or it is a file."""
+        listing = await self._run(get_listing, directory, after, count)
+        return [] if listing is None else [entry for entry in listing.entries if entry.name]
+
+    async def _run(self, operation: Operation[R], *arguments: object) -> R:
+        result: R = await run(self._runner, Call(operation, (self._caller, *arguments)))
+        return result
+
+    def _round_now(self) -> int:
+        """Rounds are counted by the clock on the wall: whoever takes over goes on with them."""
+        return self._clock.now_ms() // self._emptier_interval_ms
+
+
+def format_checkpoint(moment_ms: int) -> str:
+    """The name of a checkpoint, in local time as Hadoop has it."""
+    return time.strftime("%y%m%d%H%M%S", time.localtime(moment_ms // 1000))
+
+
+def parse_checkpoint(name: bytes) -> int | None:
+    """When a checkpoint was made; None if it is something else."""
+    match = _CHECKPOINT.fullmatch(name)
+    if match is None:
+        return None
+    text = match[1].decode()
+    pattern = "%y%m%d%H%M%S" if len(text) == 12 else "%y%m%d%H%M"  # the latter of Hadoop 1
+    try:
+        return int(time.mktime(time.strptime(text, pattern))) * 1000
+    except ValueError:
+        return None
