@@ -19,12 +19,12 @@ def exchange(address: str, sent: bytes) -> bytes:
         return exchange_on(sock, sent)
 
 
-def exchange_on(sock: socket.socket, sent: bytes) -> bytes:
-    """The same on a connection that stays open; reads one response with its body."""
+def exchange_on(sock: socket.socket, sent: bytes, *, has_body: bool = True) -> bytes:
+    """The same on a connection that stays open; reads one response, with its body if it has one."""
     with suppress(BrokenPipeError, ConnectionResetError):  # it has heard enough
         sock.sendall(sent)
     received = b""
-    while not is_whole(received):
+    while not is_whole(received, has_body=has_body):
         try:
             data = sock.recv(65536)
         except ConnectionResetError:
@@ -35,11 +35,11 @@ def exchange_on(sock: socket.socket, sent: bytes) -> bytes:
     return received
 
 
-def is_whole(response: bytes) -> bool:
+def is_whole(response: bytes, *, has_body: bool = True) -> bool:
     """Whether there is a response with as much of a body as it promises."""
     head, end, body = response.partition(b"\r\n\r\n")
-    if not end:
-        return False
+    if not end or not has_body:
+        return bool(end)
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):
             return len(body) >= int(line.partition(b":")[2])
