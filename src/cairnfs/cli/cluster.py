@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cairnfs.cli.home import home
 from cairnfs.cli.local_cluster import LocalCluster, Node, Status
+from cairnfs.cli.output import format_bytes, format_table
 
 _DESCRIPTION = """\
 A NameNode and DataNodes as background processes, all on 127.0.0.1, with data, logs and pid
@@ -78,15 +79,6 @@ CairnFS is up: {now.uri}  ({len(datanodes)} DataNode{plural}, {free} free, in {c
   stop     {_command(cluster, "down")}"""
 
 
-def format_bytes(count: float) -> str:
-    """As people read it: 1.5 GB is 1,500,000,000 bytes."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            break
-        count /= 1000
-    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cairn cluster", description=_DESCRIPTION)
     actions = parser.add_subparsers(dest="action", required=True, metavar="up|down|status")
@@ -105,19 +97,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _as_table(cluster: LocalCluster, now: Status) -> str:
-    rows = [("ROLE", "ADDRESS", "PID", "STATE", "USED", "CAPACITY", "LOG")]
+    rows = [["ROLE", "ADDRESS", "PID", "STATE", "USED", "CAPACITY", "LOG"]]
     for node in now.nodes:
         used, capacity = "-", "-"
         if node.report is not None:
             used = format_bytes(node.report.used_bytes)
             capacity = format_bytes(node.report.capacity_bytes)
         pid = "-" if node.pid is None else str(node.pid)
-        rows.append((node.name, node.address, pid, node.state, used, capacity, str(node.log)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+        rows.append([node.name, node.address, pid, node.state, used, capacity, str(node.log)])
+    lines = format_table(rows)
     if now.is_in_safe_mode:
         lines.append("The NameNode is in safe mode: it waits for DataNodes to report their blocks.")
     if not now.is_up:
