@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -52,8 +51,3 @@ def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
     finally:
         for cluster in clusters:
             cluster.close()
-
-
-def content(size_bytes: int) -> bytes:
-    """Bytes no two parts of which are alike, always the same."""
-    return random.Random(size_bytes).randbytes(size_bytes)

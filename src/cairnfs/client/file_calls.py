@@ -8,12 +8,13 @@ from typing import TypeVar
 
 from cairnfs.client.namenode import NameNodes
 from cairnfs.client.pipeline import Target
-from cairnfs.errors import IOException, NotReplicatedYetException
+from cairnfs.errors import IOException, NotReplicatedYetException, SafeModeException
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 
 _PAUSE_S = 0.002  # DataNodes report within milliseconds; HDFS's own client begins with 400
 _PAUSE_MAX_S = 0.4
+_NO_DATANODES = "There are 0 datanode(s) running"
 _R = TypeVar("_R")
 
 
@@ -43,20 +44,9 @@ class FileCalls:
             fileId=self._file_id,
         )
 
-        def attempt() -> hdfs_pb2.LocatedBlockProto | None:
-            try:
-                response = self._namenodes.call("addBlock", request, pb.AddBlockResponseProto)
-            except NotReplicatedYetException:
-                return None
-            return response.block
-
-        block = self._until(attempt)
-        if block is None:
-            raise NotReplicatedYetException(
-                f"{self.path}: no DataNode has reported the last block for"
-                f" {self._patience_s:.0f} s, so that no other can follow"
-            )
-        return block
+        return self._until(
+            lambda: self._namenodes.call("addBlock", request, pb.AddBlockResponseProto).block
+        )
 
     def complete(self, last: hdfs_pb2.ExtendedBlockProto | None) -> None:
         """Close the file, as soon as its last block is known to be written."""
@@ -64,26 +54,27 @@ class FileCalls:
             src=self.path, clientName=self.client_name, last=last, fileId=self._file_id
         )
 
-        def attempt() -> bool | None:
-            response = self._namenodes.call("complete", request, pb.CompleteResponseProto)
-            return response.result or None
+        def attempt() -> None:
+            if not self._namenodes.call("complete", request, pb.CompleteResponseProto).result:
+                raise NotReplicatedYetException(
+                    f"Unable to close file {self.path}: its last block has not been reported yet"
+                )
 
-        if self._until(attempt) is None:
-            raise IOException(
-                f"Unable to close file {self.path}: no DataNode has reported its last block for"
-                f" {self._patience_s:.0f} s"
-            )
+        self._until(attempt)
 
-    def _until(self, attempt: Callable[[], _R | None]) -> _R | None:
-        """Try again, at growing intervals, until there is a result."""
+    def _until(self, attempt: Callable[[], _R]) -> _R:
+        """Try again, at growing intervals, while DataNodes have yet to report."""
         began_s = time.monotonic()
         pause_s = _PAUSE_S
-        while (result := attempt()) is None:
-            if time.monotonic() - began_s > self._patience_s:
-                return None
+        while True:
+            try:
+                return attempt()
+            except IOException as error:
+                waited_s = time.monotonic() - began_s
+                if not _will_pass(error) or waited_s > self._patience_s:
+                    raise
             time.sleep(pause_s)
             pause_s = min(_PAUSE_MAX_S, pause_s * 1.5)
-        return result
 
     def abandon_block(self, block: hdfs_pb2.ExtendedBlockProto) -> None:
         """Nothing was written of it, and nothing will be."""
@@ -149,3 +140,9 @@ class FileCalls:
         return self._namenodes.call(
             "getAdditionalDatanode", request, pb.GetAdditionalDatanodeResponseProto
         ).block
+
+
+def _will_pass(error: IOException) -> bool:
+    """Whether it is DataNodes that are late: with a block, or at a NameNode just restarted."""
+    late = isinstance(error, NotReplicatedYetException | SafeModeException)
+    return late or _NO_DATANODES in str(error)

@@ -12,22 +12,26 @@ one: FileNotFoundError, FileExistsError, PermissionError, NotADirectoryError, ..
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
+import weakref
 from types import TracebackType
 from typing import Self
 
 from cairnfs.client.addresses import Address, default_user, parse_url
 from cairnfs.client.administration import Administration
 from cairnfs.client.calls import PathLike
+from cairnfs.client.checksums import file_checksum
 from cairnfs.client.file_calls import FileCalls
 from cairnfs.client.leases import LeaseKeeper
+from cairnfs.client.locations import FileLocations
 from cairnfs.client.messages import decode_block_location, decode_server_defaults
 from cairnfs.client.namenode import NameNodes
 from cairnfs.client.namespace import Namespace
 from cairnfs.client.packets import PacketPool
 from cairnfs.client.reader import READAHEAD_BYTES, InputStream
-from cairnfs.client.records import BlockLocation, ServerDefaults
+from cairnfs.client.records import BlockLocation, FileChecksum, ServerDefaults
 from cairnfs.client.transfers import DataNodeConnections
 from cairnfs.client.writer import WINDOW_PACKETS, OutputStream
 from cairnfs.errors import HadoopIllegalArgumentException
@@ -37,6 +41,9 @@ from cairnfs.wire.proto import hdfs_pb2
 
 TIMEOUT_S = 60.0
 PATIENCE_S = 60.0
+
+
+_file_systems: weakref.WeakSet[FileSystem] = weakref.WeakSet()
 
 
 def connect(
@@ -76,11 +83,22 @@ class FileSystem(Namespace, Administration):
         self._patience_s = patience_s
         self._namenodes = NameNodes(namenodes, user, timeout_s=timeout_s, patience_s=patience_s)
         self._connections = DataNodeConnections()
+        self._defaults: ServerDefaults | None = None
+        self._become_client()
+        _file_systems.add(self)
+
+    def _become_client(self) -> None:
+        """Have a name of our own as a writer; files that are open are not ours."""
         self._client_name = f"DFSClient_cairnfs_{uuid.uuid4().hex[:16]}"
         self._leases = LeaseKeeper(self._namenodes, self._client_name)
         self._lock = threading.Lock()
-        self._defaults: ServerDefaults | None = None
         self._pool: PacketPool | None = None
+
+    def _begin_anew(self) -> None:
+        """In a forked child: share nothing with the parent."""
+        self._namenodes.begin_anew()
+        self._connections.begin_anew()
+        self._become_client()
 
     @property
     def user(self) -> str:
@@ -180,13 +198,17 @@ class FileSystem(Namespace, Administration):
         if not response.HasField("stat"):
             found = pb.GetFileInfoRequestProto(src=request.src)
             status = self._namenodes.call("getFileInfo", found, pb.GetFileInfoResponseProto).fs
-        block = response.block if response.HasField("block") and not new_block else None
-        return self._open_to_write(request.src, status, block)
+        last = response.block if response.HasField("block") else None
+        if new_block:
+            return self._open_to_write(request.src, status, previous=last)
+        return self._open_to_write(request.src, status, appended=last)
 
     def _open_to_write(
         self,
         path: str,
         status: hdfs_pb2.HdfsFileStatusProto,
+        *,
+        previous: hdfs_pb2.LocatedBlockProto | None = None,
         appended: hdfs_pb2.LocatedBlockProto | None = None,
     ) -> OutputStream:
         file = FileCalls(self._namenodes, self._client_name, path, status.fileId, self._patience_s)
@@ -196,6 +218,7 @@ class FileSystem(Namespace, Administration):
             block_size_bytes=status.blocksize,
             replication=status.block_replication,
             closed=self._leases.remove,
+            previous=previous,
             appended=appended,
             position=status.length,
         )
@@ -246,6 +269,11 @@ class FileSystem(Namespace, Administration):
             for block in located.blocks
         ]
 
+    def get_file_checksum(self, path: PathLike) -> FileChecksum:
+        """A checksum of the content, which DataNodes make: the same as Hadoop's client gives."""
+        locations = FileLocations(self._namenodes, self.absolute_path(path))
+        return file_checksum(locations.path, locations.all_blocks())
+
     # What files get when nobody chooses
 
     def get_server_defaults(self) -> ServerDefaults:
@@ -274,3 +302,11 @@ def _rebuild(
     namenodes: tuple[Address, ...], user: str, timeout_s: float, patience_s: float
 ) -> FileSystem:
     return FileSystem(namenodes, user, timeout_s=timeout_s, patience_s=patience_s)
+
+
+def _begin_all_anew() -> None:
+    for fs in list(_file_systems):
+        fs._begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_all_anew)

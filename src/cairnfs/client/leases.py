@@ -55,12 +55,6 @@ class LeaseKeeper:
             self._open.clear()
             self._changed.notify_all()
 
-    def forget(self) -> None:
-        """In a forked child: the files are the parent's."""
-        self._changed = threading.Condition()
-        self._open = set()
-        self._thread = None
-
     def _run(self) -> None:
         while True:
             with self._changed:

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import itertools
 import random
-import socket
 import threading
 import time
 import uuid
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from google.protobuf.message import Message
@@ -110,11 +108,13 @@ class NameNodes:
         for connection in idle:
             connection.close()
 
-    def forget_connections(self) -> None:
-        """In a forked child: they belong to the parent."""
+    def begin_anew(self) -> None:
+        """In a forked child: be another client, with connections of its own."""
         self._lock = threading.Lock()
-        self._idle = []
         self.client_id = uuid.uuid4().bytes
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()  # our copy of it; the parent's stays open
 
     def _attempt(
         self, index: int, call_id: int, method: Method, request: Message, retry_count: int
@@ -231,8 +231,6 @@ class RpcConnection:
         return is_stale(self._socket)
 
     def close(self) -> None:
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 

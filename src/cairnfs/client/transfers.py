@@ -58,17 +58,21 @@ class DataNodeConnections:
         sock.close()
 
     def close(self) -> None:
+        """Close all of them, and those that are put back later."""
+        self._is_closed = True
+        self._close_idle()
+
+    def begin_anew(self) -> None:
+        """In a forked child: these belong to the parent."""
+        self._lock = threading.Lock()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         with self._lock:
-            self._is_closed = True
             idle, self._idle = self._idle, {}
         for connections in idle.values():
             for sock, _ in connections:
                 sock.close()
-
-    def forget(self) -> None:
-        """In a forked child: they belong to the parent."""
-        self._lock = threading.Lock()
-        self._idle = {}
 
 
 def address_of(datanode: hdfs_pb2.DatanodeInfoProto) -> Address:

@@ -41,10 +41,11 @@ class OutputStream(io.BufferedIOBase):
         block_size_bytes: int,
         replication: int,
         closed: Callable[[OutputStream], None],
+        previous: hdfs_pb2.LocatedBlockProto | None = None,
         appended: hdfs_pb2.LocatedBlockProto | None = None,
         position: int = 0,
     ) -> None:
-        """`appended` is the last block of a file that has room for more."""
+        """A file's last block is `appended` if it is to grow, `previous` if another follows."""
         self.name = file.path
         self.mode = "wb"
         self._file = file
@@ -60,7 +61,7 @@ class OutputStream(io.BufferedIOBase):
         self._start = 0  # of the next packet, in the block
         self._first_start = 0  # of the first packet: an appended block's may lie within a chunk
         self._block: BlockWriter | None = None
-        self._previous: hdfs_pb2.ExtendedBlockProto | None = None
+        self._previous = None if previous is None else previous.b
         self._is_new_block = False  # of which the NameNode is told by the next flush
         self._failure: BaseException | None = None
         self._used_s = time.monotonic()
