@@ -159,7 +159,7 @@ class FileSystem(Namespace, Administration):
         path: PathLike,
         *,
         overwrite: bool = False,
-        mode: int = 0o644,
+        mode: int | None = None,
         replication: int | None = None,
         block_size: int | None = None,
         create_parents: bool = True,
@@ -181,7 +181,9 @@ class FileSystem(Namespace, Administration):
             replication=replication,
             blockSize=block_size,
         )
-        request.masked.perm = request.unmasked.perm = mode
+        # A default access control list takes the place of Hadoop's umask, 022.
+        request.masked.perm = 0o644 if mode is None else mode
+        request.unmasked.perm = 0o666 if mode is None else mode
         response = self._namenodes.call_path("create", request, pb.CreateResponseProto)
         return self._open_to_write(request.src, response.fs)
 

@@ -105,10 +105,14 @@ class Namespace(Calls):
 
     # Making, moving and removing
 
-    def mkdirs(self, path: PathLike, mode: int = 0o755, create_parents: bool = True) -> bool:
-        """Make a directory, and those above it that are missing; one that exists is fine."""
+    def mkdirs(self, path: PathLike, mode: int | None = None, create_parents: bool = True) -> bool:
+        """Make a directory, and those above it that are missing; one that exists is fine.
+
+        Without a mode it is 755, or what a default access control list above leaves of 777.
+        """
         request = pb.MkdirsRequestProto(src=self.absolute_path(path), createParent=create_parents)
-        request.masked.perm = request.unmasked.perm = mode
+        request.masked.perm = 0o755 if mode is None else mode
+        request.unmasked.perm = 0o777 if mode is None else mode
         return self._namenodes.call_path("mkdirs", request, pb.MkdirsResponseProto).result
 
     def rename(

@@ -54,7 +54,7 @@ def compile_pattern(pattern: str) -> Callable[[str], object]:
             case "\\":
                 following = next(signs, None)
                 if following is None:
-                    raise VerbError(f"Illegal file pattern: {pattern!r} ends with a backslash")
+                    raise _illegal(pattern, "Missing escaped character")
                 regex.append(re.escape(following))
             case "*":
                 regex.append("*" if in_set else ".*")
@@ -70,7 +70,7 @@ def compile_pattern(pattern: str) -> Callable[[str], object]:
                 open_groups -= 1
             case "[":
                 if in_set:
-                    raise VerbError(f"Illegal file pattern: Unclosed character class in {pattern}")
+                    raise _illegal(pattern, "Unclosed character class")
                 regex.append("[")
                 in_set = True
             case "!" if in_set and previous == "[":
@@ -84,12 +84,16 @@ def compile_pattern(pattern: str) -> Callable[[str], object]:
                 regex.append("\\" + sign if sign in _LITERAL or sign in "{}" else sign)
         previous = sign
     if in_set or open_groups:
-        what = "character class" if in_set else "group"
-        raise VerbError(f"Illegal file pattern: Unclosed {what} in {pattern}")
+        raise _illegal(pattern, f"Unclosed {'character class' if in_set else 'group'}")
     try:
         return re.compile("".join(regex), re.DOTALL).fullmatch
     except re.error as error:
-        raise VerbError(f"Illegal file pattern: {pattern}: {error}") from None
+        raise _illegal(pattern, str(error)) from None
+
+
+def _illegal(pattern: str, problem: str) -> VerbError:
+    at = f"at pos {len(pattern)}: `{pattern}`"
+    return VerbError(f"Illegal file pattern: error parsing regexp: {problem} {at}")
 
 
 def expand_alternatives(pattern: str) -> list[str]:

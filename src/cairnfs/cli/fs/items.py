@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from cairnfs.cli.connection import Choice, connect
-from cairnfs.cli.fs.errors import IS_DIRECTORY, IS_NOT_DIRECTORY, NOT_FOUND, PathError, VerbError
+from cairnfs.cli.fs.errors import (
+    IS_DIRECTORY,
+    IS_NOT_DIRECTORY,
+    NOT_FOUND,
+    PathError,
+    UsageError,
+    VerbError,
+)
 from cairnfs.cli.fs.files import Files
 from cairnfs.cli.fs.globs import glob, unescape
 from cairnfs.cli.fs.local_files import LocalFiles
@@ -175,13 +182,13 @@ class Paths:
             opened.close()
 
     def _absolute(self, place: Place, path: str) -> str:
-        joined = posixpath.normpath(posixpath.join(place.files.home_directory, path or "/"))
+        joined = posixpath.normpath(posixpath.join(place.files.home_directory, path))
         return "/" + joined.lstrip("/")
 
     def _split(self, text: str) -> tuple[Place, str]:
         """Which file system, and which path there."""
         if not text:
-            raise VerbError("Can not create a Path from an empty string")
+            raise UsageError("Can not create a Path from an empty string")
         scheme = _SCHEME.match(text)
         if scheme is None:
             if text.startswith("//") and text.strip("/"):
@@ -192,7 +199,7 @@ class Paths:
         authority, path = "", rest
         if rest.startswith("//"):
             authority, slash, path = rest[2:].partition("/")
-            path = slash + path or "/"
+            path = slash + path or "."
         if name == "file":
             return Place(self.local.files, self.local.url, "file:"), path
         if name not in SCHEMES:

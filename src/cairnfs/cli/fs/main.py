@@ -44,13 +44,11 @@ def main(arguments: Sequence[str]) -> int:
         word, *words = rest
         name = word[1:] if word.startswith("-") else word
         if name in DEPRECATED:
-            replacement, option = DEPRECATED[name]
-            print(
-                f"{name}: DEPRECATED: Please use '{replacement} {option}' instead.", file=sys.stderr
-            )
+            replacement, option, advice = DEPRECATED[name]
+            print(f"{name}: DEPRECATED: Please use '{advice}' instead.", file=sys.stderr)
             name, words = replacement, [option, *words]
         if name not in VERBS:
-            print(f"{word}: Unknown command; `cairn fs help` lists all", file=sys.stderr)
+            print(f"{word}: Unknown command\n`cairn fs help` lists all verbs", file=sys.stderr)
             return MISUSED
         as_json = _pop_json(words) or as_json
         if as_json and not VERBS[name].has_json:

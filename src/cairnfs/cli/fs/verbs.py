@@ -287,5 +287,9 @@ Set the times of files to now; those that are not there are made, empty.
     "usage": Entry("[cmd ...]", "Show how verbs are called, all or these.", "main:usage"),
 }
 
-# Names that Hadoop still takes: the verb and the option that they stand for.
-DEPRECATED = {"lsr": ("ls", "-R"), "rmr": ("rm", "-r"), "dus": ("du", "-s")}
+# Names that Hadoop still takes: the verb and the option that they stand for, and its advice.
+DEPRECATED = {
+    "lsr": ("ls", "-R", "ls -R"),
+    "rmr": ("rm", "-r", "-rm -r"),
+    "dus": ("du", "-s", "du -s"),
+}
