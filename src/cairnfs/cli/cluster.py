@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,17 +60,15 @@ def status(cluster: LocalCluster, *, as_json: bool) -> int:
 
 
 def usage(cluster: LocalCluster, now: Status) -> str:
-    """How to use a cluster that is up, with the programs that are here."""
+    """How to use a cluster that is up."""
     datanodes = [node for node in now.nodes if node.report is not None]
     free = format_bytes(min((n.report.remaining_bytes for n in datanodes if n.report), default=0))
-    shell = f"hdfs dfs -fs {now.uri}"
-    if shutil.which("hdfs") is None and (jars := _spark_jars()) is not None:
-        shell = f"java -cp '{cluster.conf}:{jars}/*' org.apache.hadoop.fs.FsShell"
+    where = "" if cluster.directory == home() else f" --fs {now.uri}"
     plural = "s" if len(datanodes) > 1 else ""
     return f"""\
 CairnFS is up: {now.uri}  ({len(datanodes)} DataNode{plural}, {free} free, in {cluster.directory})
 
-  shell    {shell} -ls /
+  shell    cairn fs{where} -ls /
   Spark    spark.range(9).write.parquet("{now.uri}/tmp/numbers")
   others   export HADOOP_CONF_DIR={cluster.conf}
   look     {_command(cluster, "status")}
@@ -144,14 +140,6 @@ def _node_as_json(node: Node) -> dict[str, object]:
 def _command(cluster: LocalCluster, action: str) -> str:
     where = "" if cluster.directory == home() else f" --directory {cluster.directory}"
     return f"cairn cluster {action}{where}"
-
-
-def _spark_jars() -> Path | None:
-    """Where PySpark keeps Hadoop's client, if it is installed here."""
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        return None
-    return Path(found.origin).parent / "jars"
 
 
 def _say(text: str) -> None:

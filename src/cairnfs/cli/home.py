@@ -14,3 +14,8 @@ def home() -> Path:
 def namespace_file(directory: Path) -> Path:
     """What the NameNode of the cluster in `directory` serves."""
     return directory / "namenode" / "namespace.db"
+
+
+def excluded_hosts_file(directory: Path) -> Path:
+    """Which DataNodes are to leave the cluster in `directory`."""
+    return directory / "excluded-hosts"

@@ -5,6 +5,7 @@ Everything is in one directory:
     cluster.json             the plan: how many nodes, on which ports
     namenode/namespace.db    the namespace
     datanode-N/              replicas
+    excluded-hosts           DataNodes that are to leave (`cairn admin decommission`)
     conf/core-site.xml       for Hadoop's programs and Spark (HADOOP_CONF_DIR)
     run/*.pid  logs/*.log    the processes
 
@@ -27,7 +28,7 @@ from pathlib import Path
 
 import cairnfs
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.home import namespace_file
+from cairnfs.cli.home import excluded_hosts_file, namespace_file
 from cairnfs.cli.overview import DataNodeReport, NameNodeClient, Overview
 from cairnfs.cli.plan import DATANODES, DATANODES_MAX, Plan, Planner, datanode_name
 from cairnfs.cli.ports import HOST
@@ -250,6 +251,7 @@ class LocalCluster:
             "</configuration>\n"
         )
         (self.conf / "core-site.xml").write_text(text)
+        excluded_hosts_file(self.directory).touch()
 
     def _daemon(self, name: str) -> Daemon:
         return Daemon(
@@ -265,7 +267,13 @@ class LocalCluster:
         from cairnfs.namenode.opening import sqlite_url
 
         store = sqlite_url(namespace_file(self.directory))
-        return _python("cairnfs.namenode", store=store, host=HOST, port=plan.namenode.port)
+        return _python(
+            "cairnfs.namenode",
+            store=store,
+            host=HOST,
+            port=plan.namenode.port,
+            excluded_hosts=excluded_hosts_file(self.directory),
+        )
 
     def _datanode_command(self, plan: Plan, index: int) -> list[str]:
         datanode = plan.datanodes[index]

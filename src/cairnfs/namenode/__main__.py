@@ -59,6 +59,12 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="SECONDS",
         help="and after so long, its replicas are made anew elsewhere",
     )
+    parser.add_argument(
+        "--excluded-hosts",
+        default="",
+        metavar="FILE",
+        help="DataNodes that are to leave, a host or host:port on each line",
+    )
     given = parser.parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -69,6 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
             address=f"{given.host}:{given.port}",
             datanode_stale_after_s=given.datanode_stale_after,
             datanode_dead_after_s=given.datanode_dead_after,
+            excluded_hosts_file=given.excluded_hosts,
         )
         if given.format:
             asyncio.run(format_namespace(given.store))
