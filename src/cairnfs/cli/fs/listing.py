@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import unicodedata
 from collections.abc import Callable, Iterable
 
 from cairnfs.cli.fs.errors import UsageError, VerbError
@@ -108,6 +107,8 @@ def _widest(width: int, values: Iterable[object]) -> int:
 
 
 def _printable(text: str) -> str:
+    import unicodedata
+
     return "".join("?" if unicodedata.category(sign) in _UNPRINTABLE else sign for sign in text)
 
 

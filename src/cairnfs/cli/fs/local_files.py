@@ -5,7 +5,6 @@ from __future__ import annotations
 import grp
 import os
 import pwd
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -56,6 +55,8 @@ class LocalFiles:
         if not os.path.isdir(path) or os.path.islink(path):
             os.unlink(path)
         elif recursive:
+            import shutil  # which brings all compressors along
+
             shutil.rmtree(path)
         else:
             os.rmdir(path)
@@ -65,6 +66,8 @@ class LocalFiles:
         os.utime(path, ns=(atime_ms * 1_000_000, mtime_ms * 1_000_000))
 
     def set_owner(self, path: str, /, owner: str, group: str) -> None:
+        import shutil
+
         try:
             shutil.chown(path, owner, group)
         except LookupError as error:

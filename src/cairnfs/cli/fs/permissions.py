@@ -56,7 +56,7 @@ class ModeChange:
         while is_first or at < len(text):
             found = _SYMBOLIC.match(text, at)
             if found is None or not (is_first or has_comma):
-                raise ValueError(text)
+                raise ValueError(f"{text!r} is not a mode")
             self._add(found[1], found[2][-1], found[3])
             at, is_first, has_comma = found.end(), False, "," in found[4]
 
