@@ -44,6 +44,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--store", required=True, help="sqlite:///path or postgresql://...")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=RPC_PORT)
+    parser.add_argument(
+        "--excluded-hosts",
+        default="",
+        metavar="FILE",
+        help="DataNodes that are to leave, a host or host:port on each line",
+    )
     parser.add_argument("--format", action="store_true", help="make an empty namespace first")
     parser.add_argument(
         "--datanode-stale-after",
@@ -59,12 +65,6 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="SECONDS",
         help="and after so long, its replicas are made anew elsewhere",
     )
-    parser.add_argument(
-        "--excluded-hosts",
-        default="",
-        metavar="FILE",
-        help="DataNodes that are to leave, a host or host:port on each line",
-    )
     given = parser.parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -73,9 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
         settings = NameNodeSettings(
             given.store,
             address=f"{given.host}:{given.port}",
+            excluded_hosts_file=given.excluded_hosts,
             datanode_stale_after_s=given.datanode_stale_after,
             datanode_dead_after_s=given.datanode_dead_after,
-            excluded_hosts_file=given.excluded_hosts,
         )
         if given.format:
             asyncio.run(format_namespace(given.store))
