@@ -60,6 +60,7 @@ def comparable(entry: Entry) -> Entry:
     """
     lines = [_PROGRAM.sub("Usage:", line) for line in entry.lines]
     lines = [line.partition("; there are ")[0] for line in lines]
+    lines = [line for line in lines if not line.startswith("! Moved: ")]  # Hadoop logs that
     if entry.code == -1:
         refused = next(line for line in lines if line.startswith("!"))
         verb = refused.removeprefix("! ").removeprefix("-").partition(":")[0]

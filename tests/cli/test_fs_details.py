@@ -125,6 +125,45 @@ def test_the_file_system_is_named_in_several_ways(
     assert run_cairn("", "root", ["ls", "-d", "/named"]).code == 0
 
 
+def test_settings_are_given_as_hadoop_has_them(
+    cluster: Cluster, fs: FileSystem, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("x")
+    sizes = ("-D", "dfs.blocksize=1m", "-Ddfs.replication=2")
+    cairn(cluster, *sizes, "put", str(tmp_path / "file"), "/settings")
+    status = fs.get_file_status("/settings")
+    assert (status.block_size_bytes, status.replication) == (1 << 20, 2)
+    refused = run_cairn(cluster.uri, "root", ["-D", "dfs.replication=x", "touchz", "/settings2"])
+    assert (refused.code, fs.exists("/settings2")) == (-1, False)
+    warned = run_cairn(cluster.uri, "root", ["-D", "io.sort=1", "ls", "-d", "/"])
+    assert warned.err == "ls: -D io.sort has no effect here\n"
+
+
+def test_listings_are_sorted_by_time_and_size(cluster: Cluster, fs: FileSystem) -> None:
+    for name, length, time_ms in (("a", 3, 2000), ("b", 1, 3000), ("c", 2, 1000), ("d", 2, 1000)):
+        write(fs, f"/sorted/{name}", bytes(length))
+        fs.set_times(f"/sorted/{name}", time_ms, 10_000 - time_ms)
+
+    def names(*options: str) -> str:
+        listed = cairn(cluster, "ls", "-C", *options, "/sorted").splitlines()
+        return "".join(path[-1] for path in listed)
+
+    assert names() == "abcd"
+    assert names("-r") == "dcba"
+    assert names("-t") == "bacd"
+    assert names("-t", "-r") == "cdab"
+    assert names("-t", "-u") == "cdab"
+    assert names("-S") == "acdb"
+    assert names("-S", "-r") == "bcda"
+
+
+def test_a_name_that_is_not_utf8_is_refused(cluster: Cluster) -> None:
+    outcome = run_cairn(cluster.uri, "root", ["ls", os.fsdecode(b"/\xff"), "/"])
+    assert outcome.code == 1
+    assert "is not UTF-8" in outcome.err
+    assert "Found" in outcome.out
+
+
 # Copies that do not succeed
 
 
@@ -148,6 +187,36 @@ def test_an_interrupted_put_leaves_nothing_behind(
     assert process.returncode == 130
     assert errors == b"cairn: interrupted\n"
     assert fs.list_status("/interrupted") == []
+
+
+def test_copies_in_threads_are_interrupted_too(
+    cluster: Cluster, fs: FileSystem, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for number in range(4):
+        os.mkfifo(tree / f"fifo{number}")  # a file that never ends
+    writers = [os.open(path, os.O_RDWR) for path in tree.iterdir()]
+    for writer in writers:
+        os.write(writer, b"some")
+    process = subprocess.Popen(
+        [*PROGRAM, "fs", "-put", "-t", "4", str(tree), "/fifos"],
+        stderr=subprocess.PIPE,
+        env=environment(cluster),
+    )
+    deadline_s = time.monotonic() + SECONDS
+    while not (fs.exists("/fifos") and len(fs.list_status("/fifos")) == 4):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    for writer in writers:  # whoever waits for more notices only then
+        os.write(writer, b"more")
+    _, errors = process.communicate(timeout=SECONDS)
+    for writer in writers:
+        os.close(writer)
+    assert process.returncode == 130, errors
+    assert fs.list_status("/fifos") == []
 
 
 def test_a_failed_get_leaves_what_was_there(

@@ -98,6 +98,7 @@ class Copy:
         threads = min(THREADS_MAX, options.number("t", 1))
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._running: list[Future[None]] = []
+        self._is_stopped = False
 
     def run(self, sources: list[Item]) -> None:
         """Copy everything; failures are told."""
@@ -115,6 +116,7 @@ class Copy:
         finally:
             self._progress.clear()
             if self._pool is not None:
+                self._is_stopped = True  # unless all is done, when it means nothing
                 self._pool.shutdown(cancel_futures=True)
 
     def _copy(self, source: Item, target: Item) -> None:
@@ -157,10 +159,11 @@ class Copy:
         if target.exists and (target.is_directory or not self._overwrites):
             raise PathError(target, EXISTS)
         written = target if self._is_direct else target.with_suffix(SUFFIX)
-        sink = self._create(written)
+        replication = 1 if self._is_lazy else None
+        sink = self._verb.properties.create(written, replication=replication)
         try:
             try:
-                pour(source, sink, self._progress.advance)
+                pour(source, sink, self._advance)
                 sink.close()
             except BaseException:
                 _give_up(sink)
@@ -174,10 +177,10 @@ class Copy:
                 target.files.delete(written.path)
             raise
 
-    def _create(self, item: Item) -> Sink:
-        if self._is_lazy:
-            return item.remote.create(item.path, overwrite=True, replication=1)
-        return item.files.create(item.path, overwrite=True)
+    def _advance(self, count: int) -> None:
+        if self._is_stopped:
+            raise VerbError("interrupted")
+        self._progress.advance(count)
 
     def _keep_attributes(self, source: Item, target: Item) -> None:
         status, files, path = source.found, target.files, target.path
@@ -284,7 +287,7 @@ def append_to_file(verb: Verb) -> None:
     with ExitStack() as opened:
         streams = [_open_input(name, opened) for name in verb.arguments]
         if not destination.exists:
-            destination.remote.create(destination.path).close()
+            verb.properties.create(destination).close()
         with destination.remote.append(destination.path, new_block="n" in options) as sink:
             try:
                 for stream in streams:

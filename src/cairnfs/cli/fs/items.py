@@ -189,6 +189,10 @@ class Paths:
         """Which file system, and which path there."""
         if not text:
             raise UsageError("Can not create a Path from an empty string")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise VerbError(f"{text!a} is not UTF-8, as names have to be") from None
         scheme = _SCHEME.match(text)
         if scheme is None:
             if text.startswith("//") and text.strip("/"):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cairnfs.cli.errors import CommandError
 from cairnfs.cli.fs.errors import UsageError
+from cairnfs.cli.fs.options import pop_option
 from cairnfs.cli.fs.verbs import DEPRECATED, VERBS
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ The verbs of `hdfs dfs`, with or without the dash: `cairn fs ls /` is `cairn fs 
   --fs URL  the file system: hdfs://host:8020, or several NameNodes: hdfs://one:8020,two:8020
             (else CAIRN_FS, else the local cluster, else hdfs://127.0.0.1:8020)
   --json    results for programs: a line of JSON for each
+  -D name=value  dfs.replication, dfs.blocksize, fs.trash.interval; as in Hadoop
 
 Paths are absolute, relative to /user/NAME, or URLs (hdfs://, cairn://, file://), with
 patterns: *, ?, [a-z], {one,two}.  `cairn fs help VERB` says more.
@@ -37,7 +39,7 @@ patterns: *, ?, [a-z], {one,two}.  `cairn fs help VERB` says more.
 def main(arguments: Sequence[str]) -> int:
     rest = list(arguments)
     try:
-        url, as_json = _take_global_options(rest)
+        given = _take_global_options(rest)
         if not rest or rest[0] in ("-h", "--help"):
             print(_overview(), file=sys.stdout if rest else sys.stderr)
             return 0 if rest else MISUSED
@@ -50,20 +52,30 @@ def main(arguments: Sequence[str]) -> int:
         if name not in VERBS:
             print(f"{word}: Unknown command\n`cairn fs help` lists all verbs", file=sys.stderr)
             return MISUSED
-        as_json = _pop_json(words) or as_json
-        if as_json and not VERBS[name].has_json:
+        given.as_json = pop_option(words, "--json") or given.as_json
+        if given.as_json and not VERBS[name].has_json:
             raise UsageError(f"there is no --json for {name}: it has nothing to tell")
         if name in ("help", "usage"):
             return (help if name == "help" else usage)(words)
     except UsageError as error:
         return _refuse(rest[0] if rest else "fs", error)
-    return run_verb(name, words, url, as_json=as_json)
+    return run_verb(name, words, given)
 
 
-def run_verb(name: str, arguments: list[str], url: str | None, *, as_json: bool) -> int:
+class Given:
+    """What was said before the verb."""
+
+    def __init__(self) -> None:
+        self.url: str | None = None
+        self.as_json = False
+        self.properties: list[str] = []
+
+
+def run_verb(name: str, arguments: list[str], given: Given) -> int:
     """Run a verb; returns its exit code."""
     from cairnfs.cli.connection import choose
     from cairnfs.cli.fs.items import Paths
+    from cairnfs.cli.fs.properties import Properties
     from cairnfs.cli.fs.verb import Verb
     from cairnfs.cli.output import Output
     from cairnfs.client.namenode import NameNodeUnreachable
@@ -73,9 +85,15 @@ def run_verb(name: str, arguments: list[str], url: str | None, *, as_json: bool)
     action: Callable[[Verb], None] = getattr(
         importlib.import_module(f"cairnfs.cli.fs.{module}"), function
     )
-    choice = choose(url)
+    try:
+        properties = Properties(given.properties)
+    except UsageError as error:
+        return _refuse(f"-{name}", error, name)
+    for unknown in properties.unknown:
+        print(f"{name}: -D {unknown} has no effect here", file=sys.stderr)
+    choice = choose(given.url)
     paths = Paths(choice)
-    verb = Verb(name, arguments, paths, Output(), as_json=as_json)
+    verb = Verb(name, arguments, paths, Output(), properties=properties, as_json=given.as_json)
     try:
         with verb.telling():
             action(verb)
@@ -133,28 +151,26 @@ def _refuse(word: str, error: UsageError, name: str | None = None) -> int:
     return MISUSED
 
 
-def _take_global_options(arguments: list[str]) -> tuple[str | None, bool]:
-    """What stands before the verb; `-fs URL` is how Hadoop has it."""
-    url, as_json = None, False
+def _take_global_options(arguments: list[str]) -> Given:
+    """What stands before the verb; `-fs URL` and `-D name=value` are how Hadoop has it."""
+    given = Given()
     while arguments:
         word = arguments[0]
-        if word in ("--fs", "-fs"):
+        if word in ("--fs", "-fs", "-D"):
             if len(arguments) < 2:
-                raise UsageError(f"{word} wants a URL")
-            url = arguments[1]
+                raise UsageError(f"{word} wants {'name=value' if word == '-D' else 'a URL'}")
+            if word == "-D":
+                given.properties.append(arguments[1])
+            else:
+                given.url = arguments[1]
             del arguments[:2]
         elif word.startswith("--fs="):
-            url = arguments.pop(0).partition("=")[2]
+            given.url = arguments.pop(0).partition("=")[2]
+        elif word.startswith("-D"):
+            given.properties.append(arguments.pop(0)[2:])
         elif word == "--json":
             del arguments[0]
-            as_json = True
+            given.as_json = True
         else:
             break
-    return url, as_json
-
-
-def _pop_json(arguments: list[str]) -> bool:
-    """Take --json out of what follows the verb."""
-    from cairnfs.cli.fs.options import pop_option
-
-    return pop_option(arguments, "--json")
+    return given

@@ -48,9 +48,9 @@ def touchz(verb: Verb) -> None:
     def touch_again(item: Item) -> None:
         if item.check_is_file().length_bytes:
             raise PathError(item, "Not a zero-length file")
-        item.files.create(item.path, overwrite=True).close()
+        verb.properties.create(item).close()
 
-    verb.for_each(touch_again, missing=_make_empty)
+    verb.for_each(touch_again, missing=lambda item: _make_empty(verb, item))
 
 
 def touch(verb: Verb) -> None:
@@ -67,7 +67,7 @@ def touch(verb: Verb) -> None:
     def make(item: Item) -> None:
         if "c" in options and item.has_parent:
             return
-        _make_empty(item)
+        _make_empty(verb, item)
         if stamp is not None:
             set_times(item)
 
@@ -178,10 +178,10 @@ def _wait_for_replication(verb: Verb, item: Item, replication: int) -> None:
     verb.out.print(" done")
 
 
-def _make_empty(item: Item) -> None:
+def _make_empty(verb: Verb, item: Item) -> None:
     if not item.has_parent:
         raise PathError(item, NOT_FOUND, qualified=item.qualified)
-    item.files.create(item.path, overwrite=True).close()
+    verb.properties.create(item).close()
 
 
 def _parse_time_ms(text: str) -> int:

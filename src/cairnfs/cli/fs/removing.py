@@ -24,7 +24,9 @@ def rm(verb: Verb) -> None:
         if item.found.is_directory and not is_recursive:
             raise PathError(item, IS_DIRECTORY)
         if isinstance(item.files, FileSystem) and "skipTrash" not in options:
-            trash = trashes.setdefault(item.files, Trash(item.files))
+            if item.files not in trashes:
+                trashes[item.files] = Trash(item.files, verb.properties.trash_interval_minutes)
+            trash = trashes[item.files]
             target = trash.move(item.path)
             if target is not None:
                 if verb.as_json:
@@ -81,7 +83,7 @@ def expunge(verb: Verb) -> None:
     place = verb.paths.find(options.value("fs") or "/")
     if place.place.url == verb.paths.local.url:
         raise VerbError("there is no trash for local files")
-    trash = Trash(place.remote)
+    trash = Trash(place.remote, verb.properties.trash_interval_minutes)
     if "immediate" in options:
         trash.checkpoint()
         trash.expunge(immediately=True)

@@ -27,11 +27,10 @@ _CHECKPOINT = re.compile(r"(\d{10})(\d\d)?(-\d+)?")
 class Trash:
     """The trash of the user in whose name a file system is open."""
 
-    def __init__(self, fs: FileSystem, interval_minutes: int | None = None) -> None:
-        """Without an interval, it is the server's."""
+    def __init__(self, fs: FileSystem, interval_minutes: int = 0) -> None:
+        """The interval is the server's; the one given is for servers that have none."""
         self._fs = fs
-        if interval_minutes is None:
-            interval_minutes = fs.get_server_defaults().trash_interval_minutes
+        interval_minutes = fs.get_server_defaults().trash_interval_minutes or interval_minutes
         self._interval_ms = interval_minutes * 60_000
         self.root = posixpath.join(fs.home_directory, ".Trash")
 
@@ -41,8 +40,8 @@ class Trash:
             return None
         if f"{posixpath.dirname(self.root)}/".startswith(f"{path.rstrip('/')}/"):
             raise IOException(
-                f'Cannot move "{path}" to the trash, as it contains the trash. Consider using'
-                " -skipTrash option"
+                f'Cannot move "{self._fs.url}{path}" to the trash, as it contains the trash.'
+                " Consider using -skipTrash option"
             )
         target = f"{self.root}/{CURRENT}{path}"
         try:

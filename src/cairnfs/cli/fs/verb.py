@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from cairnfs.cli.fs.errors import NOT_FOUND, PathError, VerbError
 from cairnfs.cli.fs.items import Item, Paths
 from cairnfs.cli.fs.options import ANY, Options, parse_options
+from cairnfs.cli.fs.properties import Properties
 from cairnfs.cli.output import Output
 from cairnfs.client.namenode import NameNodeUnreachable
 from cairnfs.errors import HdfsError
@@ -24,12 +25,20 @@ class Verb:
     """One call of a verb."""
 
     def __init__(
-        self, name: str, arguments: list[str], paths: Paths, out: Output, *, as_json: bool = False
+        self,
+        name: str,
+        arguments: list[str],
+        paths: Paths,
+        out: Output,
+        *,
+        properties: Properties,
+        as_json: bool = False,
     ) -> None:
         self.name = name
         self.arguments = arguments
         self.paths = paths
         self.out = out
+        self.properties = properties
         self.as_json = as_json
         self.exit_code = 0
 
