@@ -7,7 +7,7 @@ import random
 import cairnfs
 
 CHUNK = 512
-PACKET = 64 << 10
+PACKET = 256 << 10
 MIB = 1 << 20
 
 # Around the sizes at which something changes: chunks, packets, blocks of 1 MiB.

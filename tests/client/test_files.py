@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-import threading
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 from tests.client.files import CHUNK, MIB, SIZES, content, read, write
 
 import cairnfs
+from cairnfs.client.pipeline import Pipeline
 from cairnfs.errors import AlreadyBeingCreatedException, FileNotFoundException
 from cairnfs.testing.cluster import Cluster
 
@@ -157,7 +161,7 @@ def test_small_reads_use_connections_again(fs: cairnfs.FileSystem, known_file: b
         for position in (MIB // 2, 1000, 0, 5000, MIB - 100):
             file.seek(position)
             assert file.read(10) == known_file[position : position + 10]
-    kept = fs._connections._idle.values()
+    kept = fs._streams._connections._idle.values()
     assert [len(idle) for idle in kept] == [1]
 
 
@@ -285,8 +289,83 @@ def test_a_forked_child_is_a_client_of_its_own(fs: cairnfs.FileSystem, folder: s
     assert read(fs, f"{folder}/of-the-parent") == b"parent"
 
 
-def test_the_lease_thread_ends_with_the_last_file(fs: cairnfs.FileSystem, folder: str) -> None:
-    with fs.create(f"{folder}/file") as file:
-        file.write(b"x")
-        assert [thread for thread in threading.enumerate() if thread.name == "leases"]
-    assert fs._leases.open_streams() == []
+def test_a_forked_child_lets_go_of_files_that_its_parent_writes(
+    fs: cairnfs.FileSystem, folder: str
+) -> None:
+    with fs.create(f"{folder}/file", replication=1) as file:
+        file.write(b"of the parent")
+        file.flush()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                file.write(b"of the child")
+                file.flush()
+            except ValueError:
+                file.close()
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        file.write(b", and on")
+    assert read(fs, f"{folder}/file") == b"of the parent, and on"
+
+
+# What is done while a file is open
+
+
+def test_leases_are_renewed_and_idle_pipelines_kept(
+    fs: cairnfs.FileSystem, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cairnfs.client.leases._CHECK_INTERVAL_S", 0.05)
+    monkeypatch.setattr("cairnfs.client.leases.RENEWAL_INTERVAL_S", 0.2)
+    monkeypatch.setattr("cairnfs.client.writer.IDLE_LIMIT_S", 0.1)
+    calls: list[str] = []
+    call = fs._namenodes.call
+
+    def watched(name: str, *arguments: Any) -> Any:
+        calls.append(name)
+        return call(name, *arguments)
+
+    heartbeats: list[object] = []
+    keep_alive = Pipeline.keep_alive
+
+    def watched_keep_alive(pipeline: Pipeline) -> None:
+        heartbeats.append(pipeline)
+        keep_alive(pipeline)
+
+    monkeypatch.setattr(fs._namenodes, "call", watched)
+    monkeypatch.setattr(Pipeline, "keep_alive", watched_keep_alive)
+    with fs.create(f"{folder}/file", replication=3) as file:
+        file.write(b"first")
+        file.flush()
+        time.sleep(1.0)
+        file.write(b", second")
+    assert calls.count("renewLease") >= 2
+    assert len(heartbeats) >= 3
+    assert read(fs, f"{folder}/file") == b"first, second"
+
+
+def test_the_thread_for_leases_ends_with_the_last_file(
+    fs: cairnfs.FileSystem, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cairnfs.client.leases._CHECK_INTERVAL_S", 0.05)
+    with fs.create(f"{folder}/file"):
+        thread = fs._streams._leases._thread
+        assert thread is not None
+        assert thread.is_alive()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_files_that_were_not_closed_are_closed_at_the_end(
+    cluster: Cluster, fs: cairnfs.FileSystem, folder: str
+) -> None:
+    script = f"""
+import cairnfs
+file = cairnfs.connect({cluster.uri!r}).create("{folder}/file", replication=1)
+file.write(b"forgotten, not lost")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert fs.is_file_closed(f"{folder}/file")
+    assert read(fs, f"{folder}/file") == b"forgotten, not lost"

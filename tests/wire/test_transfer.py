@@ -12,12 +12,14 @@ from cairnfs.wire.transfer import (
     HEARTBEAT_SEQNO,
     MESSAGE_BYTES_MAX,
     PACKET_BYTES_MAX,
+    PACKET_START_BYTES,
     Op,
     Packet,
     ReceiveBuffer,
     Status,
     TransferError,
     decode_checksum,
+    decode_packet_start,
     encode_ack,
     encode_checksum,
     encode_message,
@@ -225,3 +227,47 @@ def test_checksums_on_the_wire() -> None:
     assert decode_checksum(encode_checksum(checksum)) == checksum
     with pytest.raises(TransferError):
         decode_checksum(pb.ChecksumProto(type=2, bytesPerChecksum=0))
+
+
+@given(
+    st.integers(0, 2**62),
+    st.integers(-2, 2**62),
+    st.integers(0, 16 << 20),
+    st.booleans(),
+    st.booleans(),
+)
+def test_packet_headers_are_those_of_protobuf(
+    offset: int, seqno: int, data_bytes: int, is_last: bool, is_sync: bool
+) -> None:
+    header = encode_packet_header(
+        offset, seqno, data_bytes=data_bytes, sums_bytes=8, is_last=is_last, is_sync=is_sync
+    )
+    message = pb.PacketHeaderProto(
+        offsetInBlock=offset, seqno=seqno, lastPacketInBlock=is_last, dataLen=data_bytes
+    )
+    if is_sync:
+        message.syncBlock = True
+    assert header[6:] == message.SerializeToString()
+    start = decode_packet_start(memoryview(header))
+    assert start == (offset, is_last, data_bytes, 8, 2 if is_sync else 0)
+    assert PACKET_START_BYTES + start.header_bytes == len(header)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (0, b"\x7f"),  # longer than allowed
+        (0, b"\xff"),
+        (0, b"\0\0\0\x03"),  # shorter than its own length
+        (0, b"\0\0\0\x10"),  # no room for the data
+        (4, b"\0\x10"),  # a header of another length
+        (6, b"\x08"),  # other fields
+        (27, b"\xff\xff\xff\xff"),  # less than no data
+    ],
+)
+def test_starts_of_packets_that_are_none(change: tuple[int, bytes]) -> None:
+    at, changed = change
+    start = bytearray(PACKET[:PACKET_START_BYTES])
+    start[at : at + len(changed)] = changed
+    with pytest.raises(TransferError):
+        decode_packet_start(memoryview(start))

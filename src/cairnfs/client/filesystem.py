@@ -14,33 +14,30 @@ from __future__ import annotations
 
 import os
 import threading
-import uuid
 import weakref
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from cairnfs.client.addresses import Address, default_user, parse_url
 from cairnfs.client.administration import Administration
 from cairnfs.client.calls import PathLike
-from cairnfs.client.checksums import file_checksum
-from cairnfs.client.file_calls import FileCalls
-from cairnfs.client.leases import LeaseKeeper
-from cairnfs.client.locations import FileLocations
 from cairnfs.client.messages import decode_block_location, decode_server_defaults
 from cairnfs.client.namenode import NameNodes
 from cairnfs.client.namespace import Namespace
-from cairnfs.client.packets import PacketPool
-from cairnfs.client.reader import READAHEAD_BYTES, InputStream
 from cairnfs.client.records import BlockLocation, FileChecksum, ServerDefaults
-from cairnfs.client.transfers import DataNodeConnections
-from cairnfs.client.writer import WINDOW_PACKETS, OutputStream
 from cairnfs.errors import HadoopIllegalArgumentException
-from cairnfs.wire.checksum import Checksum, ChecksumType
 from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.proto import hdfs_pb2
+
+if TYPE_CHECKING:
+    from cairnfs.client.copying import Copied, ProgressCallback
+    from cairnfs.client.reader import InputStream
+    from cairnfs.client.streams import Streams
+    from cairnfs.client.writer import OutputStream
 
 TIMEOUT_S = 60.0
 PATIENCE_S = 60.0
+READAHEAD_BYTES = 1 << 20  # asked for at first; a reader that goes on gets the whole block
+COPY_THREADS = 4
 
 
 _file_systems: weakref.WeakSet[FileSystem] = weakref.WeakSet()
@@ -82,23 +79,20 @@ class FileSystem(Namespace, Administration):
         self._arguments = (namenodes, user, timeout_s, patience_s)
         self._patience_s = patience_s
         self._namenodes = NameNodes(namenodes, user, timeout_s=timeout_s, patience_s=patience_s)
-        self._connections = DataNodeConnections()
+        self._client_name = _new_client_name()
         self._defaults: ServerDefaults | None = None
-        self._become_client()
-        _file_systems.add(self)
-
-    def _become_client(self) -> None:
-        """Have a name of our own as a writer; files that are open are not ours."""
-        self._client_name = f"DFSClient_cairnfs_{uuid.uuid4().hex[:16]}"
-        self._leases = LeaseKeeper(self._namenodes, self._client_name)
         self._lock = threading.Lock()
-        self._pool: PacketPool | None = None
+        self._opened: Streams | None = None
+        _file_systems.add(self)
 
     def _begin_anew(self) -> None:
         """In a forked child: share nothing with the parent."""
+        self._client_name = _new_client_name()
+        self._lock = threading.Lock()
         self._namenodes.begin_anew()
-        self._connections.begin_anew()
-        self._become_client()
+        if self._opened is not None:
+            self._opened.disown()
+            self._opened = None
 
     @property
     def user(self) -> str:
@@ -130,29 +124,17 @@ class FileSystem(Namespace, Administration):
 
     def close(self) -> None:
         """Close all files that are open for writing, and all connections."""
-        failure: BaseException | None = None
-        for stream in self._leases.open_streams():
-            try:
-                stream.close()
-            except Exception as error:
-                failure = failure or error
-        self._leases.stop()
-        self._connections.close()
-        self._namenodes.close()
-        if failure is not None:
-            raise failure
+        try:
+            if self._opened is not None:
+                self._opened.close()
+        finally:
+            self._namenodes.close()
 
     # Content
 
     def open(self, path: PathLike, *, readahead_bytes: int = READAHEAD_BYTES) -> InputStream:
         """Open a file to read it: a binary stream that can seek."""
-        return InputStream(
-            self._namenodes,
-            self._connections,
-            self.absolute_path(path),
-            self._client_name,
-            readahead_bytes,
-        )
+        return self._streams.open(self.absolute_path(path), readahead_bytes)
 
     def create(
         self,
@@ -185,11 +167,11 @@ class FileSystem(Namespace, Administration):
         request.masked.perm = 0o644 if mode is None else mode
         request.unmasked.perm = 0o666 if mode is None else mode
         response = self._namenodes.call_path("create", request, pb.CreateResponseProto)
-        return self._open_to_write(request.src, response.fs)
+        return self._streams.write(request.src, response.fs, defaults)
 
     def append(self, path: PathLike, *, new_block: bool = False) -> OutputStream:
         """Open a file to write at its end; with `new_block`, its last block stays as it is."""
-        self.get_server_defaults()
+        defaults = self.get_server_defaults()
         request = pb.AppendRequestProto(
             src=self.absolute_path(path),
             clientName=self._client_name,
@@ -202,30 +184,8 @@ class FileSystem(Namespace, Administration):
             status = self._namenodes.call("getFileInfo", found, pb.GetFileInfoResponseProto).fs
         last = response.block if response.HasField("block") else None
         if new_block:
-            return self._open_to_write(request.src, status, previous=last)
-        return self._open_to_write(request.src, status, appended=last)
-
-    def _open_to_write(
-        self,
-        path: str,
-        status: hdfs_pb2.HdfsFileStatusProto,
-        *,
-        previous: hdfs_pb2.LocatedBlockProto | None = None,
-        appended: hdfs_pb2.LocatedBlockProto | None = None,
-    ) -> OutputStream:
-        file = FileCalls(self._namenodes, self._client_name, path, status.fileId, self._patience_s)
-        stream = OutputStream(
-            file,
-            self._packets(),
-            block_size_bytes=status.blocksize,
-            replication=status.block_replication,
-            closed=self._leases.remove,
-            previous=previous,
-            appended=appended,
-            position=status.length,
-        )
-        self._leases.add(stream)
-        return stream
+            return self._streams.write(request.src, status, defaults, previous=last)
+        return self._streams.write(request.src, status, defaults, appended=last)
 
     def truncate(self, path: PathLike, length: int) -> bool:
         """Cut a file; False if its last block is still being cut (see `is_file_closed`)."""
@@ -271,10 +231,44 @@ class FileSystem(Namespace, Administration):
             for block in located.blocks
         ]
 
+    def upload(
+        self,
+        local: PathLike,
+        remote: PathLike,
+        *,
+        threads: int = COPY_THREADS,
+        progress: ProgressCallback | None = None,
+        overwrite: bool = False,
+    ) -> Copied:
+        """Copy a local file or tree to `remote`, or into it if that ends with a slash.
+
+        It appears under its final name when it is complete.  `progress` is called with a
+        `Progress` from time to time, by one thread at a time.  With `overwrite`, a file is
+        replaced, and a tree adds its files to a directory that exists.
+        """
+        from cairnfs.client.copying import upload
+
+        return upload(self, local, remote, threads=threads, progress=progress, overwrite=overwrite)
+
+    def download(
+        self,
+        remote: PathLike,
+        local: PathLike,
+        *,
+        threads: int = COPY_THREADS,
+        progress: ProgressCallback | None = None,
+        overwrite: bool = False,
+    ) -> Copied:
+        """The same in the other direction; parts of a large file are fetched at once."""
+        from cairnfs.client.copying import download
+
+        return download(
+            self, remote, local, threads=threads, progress=progress, overwrite=overwrite
+        )
+
     def get_file_checksum(self, path: PathLike) -> FileChecksum:
         """A checksum of the content, which DataNodes make: the same as Hadoop's client gives."""
-        locations = FileLocations(self._namenodes, self.absolute_path(path))
-        return file_checksum(locations.path, locations.all_blocks())
+        return self._streams.checksum(self.absolute_path(path))
 
     # What files get when nobody chooses
 
@@ -289,15 +283,19 @@ class FileSystem(Namespace, Administration):
             self._defaults = decode_server_defaults(response.serverDefaults)
         return self._defaults
 
-    def _packets(self) -> PacketPool:
-        defaults = self.get_server_defaults()
+    @property
+    def _streams(self) -> Streams:
+        """Made, and its modules imported, when a file is opened: most commands need none."""
         with self._lock:
-            if self._pool is None:
-                checksum = Checksum(
-                    ChecksumType[defaults.checksum_type], defaults.bytes_per_checksum
-                )
-                self._pool = PacketPool(checksum, defaults.write_packet_bytes, WINDOW_PACKETS)
-            return self._pool
+            if self._opened is None:
+                from cairnfs.client.streams import Streams
+
+                self._opened = Streams(self._namenodes, self._client_name, self._patience_s)
+            return self._opened
+
+
+def _new_client_name() -> str:
+    return f"DFSClient_cairnfs_{os.urandom(8).hex()}"
 
 
 def _rebuild(

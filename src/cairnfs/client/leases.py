@@ -1,10 +1,12 @@
 """Keeps what is open for writing alive: leases at the NameNode, pipelines at the DataNodes.
 
-One thread for each file system, as long as a file is open for writing.
+One thread for each file system, as long as a file is open for writing.  Files that a program
+has not closed when it ends are closed then, as Python does with local ones.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 import time
@@ -20,6 +22,9 @@ RENEWAL_INTERVAL_S = 20.0  # others may take a lease over after 60
 _CHECK_INTERVAL_S = 5.0
 
 
+_keepers: set[LeaseKeeper] = set()  # that may have files open
+
+
 class LeaseKeeper:
     """The files that this client writes."""
 
@@ -33,6 +38,7 @@ class LeaseKeeper:
 
     def add(self, stream: OutputStream) -> None:
         """A file was opened, which has made or renewed the lease."""
+        _keepers.add(self)
         with self._changed:
             self._renewed_s = time.monotonic()
             self._open.add(stream)
@@ -49,11 +55,23 @@ class LeaseKeeper:
         with self._changed:
             return list(self._open)
 
-    def stop(self) -> None:
-        """There is nothing more to keep."""
+    def close_all(self) -> None:
+        """Close every file; raises the first failure when all is done."""
+        failure: Exception | None = None
+        for stream in self.open_streams():
+            try:
+                stream.close()
+            except Exception as error:
+                failure = failure or error
+        _keepers.discard(self)
         with self._changed:
-            self._open.clear()
             self._changed.notify_all()
+        if failure is not None:
+            raise failure
+
+    def disown(self) -> None:
+        """In a forked child: the files are the parent's."""
+        _keepers.discard(self)
 
     def _run(self) -> None:
         while True:
@@ -75,3 +93,12 @@ class LeaseKeeper:
             self._renewed_s = time.monotonic()
         except (HdfsError, OSError) as error:
             log.warning("leases could not be renewed: %s", error)
+
+
+@atexit.register
+def _close_all_files() -> None:
+    for keeper in list(_keepers):
+        try:
+            keeper.close_all()
+        except (HdfsError, OSError) as error:
+            log.error("a file that was open at the end could not be closed: %s", error)

@@ -9,10 +9,9 @@ answers with the reply that it has stored.
 from __future__ import annotations
 
 import itertools
-import random
+import os
 import threading
 import time
-import uuid
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -53,7 +52,7 @@ class NameNodes:
         self.user = user
         self._timeout_s = timeout_s
         self._patience_s = patience_s
-        self.client_id = uuid.uuid4().bytes
+        self.client_id = os.urandom(16)
         self._call_ids = itertools.count()
         self._current = 0  # index of the NameNode to ask first
         self._has_answered = False
@@ -111,7 +110,7 @@ class NameNodes:
     def begin_anew(self) -> None:
         """In a forked child: be another client, with connections of its own."""
         self._lock = threading.Lock()
-        self.client_id = uuid.uuid4().bytes
+        self.client_id = os.urandom(16)
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()  # our copy of it; the parent's stays open
@@ -177,7 +176,7 @@ class NameNodes:
         rounds = (retry_count + 1) // len(self.addresses)
         if rounds:
             pause_s = min(_PAUSE_MAX_S, _PAUSE_S * 2 ** min(rounds - 1, 10))
-            time.sleep(pause_s * random.uniform(0.5, 1.0))
+            time.sleep(pause_s * (0.5 + os.urandom(1)[0] / 512))  # clients are not to come at once
 
 
 class RpcConnection:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-READAHEAD_BYTES = 1 << 20  # asked for at first; a reader that goes on gets the whole block
 _PIECE_BYTES = 8 << 20  # that `read()` allocates at a time
 _ROUNDS_MAX = 3  # how often all replicas of a block are tried
 _ROUND_PAUSE_S = 1.0
@@ -43,7 +42,7 @@ class InputStream(io.BufferedIOBase):
         connections: DataNodeConnections,
         path: str,
         client_name: str,
-        readahead_bytes: int = READAHEAD_BYTES,
+        readahead_bytes: int,
     ) -> None:
         self.name = path
         self.mode = "rb"

@@ -62,8 +62,8 @@ class DataNodeConnections:
         self._is_closed = True
         self._close_idle()
 
-    def begin_anew(self) -> None:
-        """In a forked child: these belong to the parent."""
+    def disown(self) -> None:
+        """In a forked child: close our copies of what is the parent's."""
         self._lock = threading.Lock()
         self._close_idle()
 

@@ -8,6 +8,7 @@ when the NameNode knows of all blocks.
 from __future__ import annotations
 
 import io
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from cairnfs.wire.proto import hdfs_pb2
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-WINDOW_PACKETS = 80  # on their way at the same time
+WINDOW_PACKETS = 20  # on their way at the same time
 IDLE_LIMIT_S = 20.0  # DataNodes give up a writer after 60
 
 
@@ -65,6 +66,7 @@ class OutputStream(io.BufferedIOBase):
         self._is_new_block = False  # of which the NameNode is told by the next flush
         self._failure: BaseException | None = None
         self._used_s = time.monotonic()
+        self._process = os.getpid()
         if appended is not None:
             self._block = BlockWriter.resume(file, pool, appended, replication, WINDOW_PACKETS)
             self._start = self._first_start = appended.b.numBytes
@@ -110,6 +112,9 @@ class OutputStream(io.BufferedIOBase):
         """Send the rest and have the file closed; an error if that fails."""
         with self._lock:
             if self._is_closed:
+                return
+            if self._process != os.getpid():
+                self._is_closed = True  # a forked child's copy: the file is its parent's
                 return
             try:
                 if self._failure is not None:
@@ -209,6 +214,8 @@ class OutputStream(io.BufferedIOBase):
 
     def _send(self, packet: Packet) -> None:
         assert self._block is not None
+        if self._process != os.getpid():
+            raise ValueError(f"{self.name} was opened by the process this one was forked from")
         packet.seal(self._seqno)
         self._seqno += 1
         self._block.send(packet)

@@ -70,7 +70,8 @@ class Reading:
             checksum=encode_checksum(sender.checksum), chunkOffset=sender.offset
         )
         connection.send(
-            encode_message(pb.BlockOpResponseProto(status=Status.SUCCESS, readOpChecksumInfo=info))
+            encode_message(pb.BlockOpResponseProto(status=Status.SUCCESS, readOpChecksumInfo=info)),
+            more=True,
         )
         try:
             sender.send(connection)
