@@ -69,7 +69,7 @@ def run_json(cluster: Cluster, *arguments: str, code: int = 0) -> Any:
 
 def test_the_report_is_for_people_and_for_programs(cluster: Cluster) -> None:
     lines = run(cluster, "report").splitlines()
-    assert lines[0] == f"CairnFS at {cluster.uri}"
+    assert lines[0] == f"The file system at {cluster.uri}"
     assert "3 alive, 0 dead" in lines[3]
     assert [line.split()[0] for line in lines[6:]] == sorted(n.address for n in cluster.datanodes)
     shown = run_json(cluster, "report")

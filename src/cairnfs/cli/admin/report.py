@@ -66,7 +66,7 @@ def _as_text(
 ) -> list[str]:
     share = status.used_bytes / status.capacity_bytes if status.capacity_bytes else 0
     lines = [
-        out.paint(f"CairnFS at {fs.url}", BOLD),
+        out.paint(f"The file system at {fs.url}", BOLD),
         f"  room        {format_bytes(status.remaining_bytes)} free of"
         f" {format_bytes(status.capacity_bytes)}; {format_bytes(status.used_bytes)} used"
         f" ({share:.1%})",
@@ -90,9 +90,9 @@ def _as_text(
     lines += [f"  DataNodes   {living} alive, {len(nodes) - living} dead", ""]
     if nodes:
         header = ["DATANODE", "HOST", "STATE", "CAPACITY", "USED", "FREE", "USED%"]
-        header += ["BLOCKS", "HEARD", "RACK"]
+        header += ["HEARD", "RACK"]
         rows = [header, *(_row(node) for node in nodes)]
-        first, *more = format_table(rows, right=frozenset((3, 4, 5, 6, 7)))
+        first, *more = format_table(rows, right=frozenset((3, 4, 5, 6)))
         colours = [_colour(node) for node in nodes]
         lines.append(out.paint(first, BOLD))
         lines += [
@@ -112,7 +112,6 @@ def _row(node: Node) -> list[str]:
         node.state,
         *map(format_bytes, (info.capacity_bytes, info.used_bytes, info.remaining_bytes)),
         f"{share:.1%}",
-        str(info.blocks),
         f"{ago_s} s ago" if info.last_update_ms else "never",
         info.rack,
     ]

@@ -30,7 +30,7 @@ def getfattr(verb: Verb) -> None:
         names = None if is_all or name is None else [name]
         found = item.remote.get_xattrs(item.path, names)
         if verb.as_json:
-            values = {each: _encode(value, encoding) for each, value in found.items()}
+            values = {each: _encode(value, encoding, quote="") for each, value in found.items()}
             verb.out.print_json({"path": item.text, "attributes": values})
             return
         for each, value in found.items():
@@ -59,12 +59,12 @@ def setfattr(verb: Verb) -> None:
     verb.for_each(change)
 
 
-def _encode(value: bytes, encoding: str) -> str:
+def _encode(value: bytes, encoding: str, quote: str = '"') -> str:
     if encoding == "hex":
         return f"0x{value.hex()}"
     if encoding == "base64":
         return f"0s{base64.b64encode(value).decode()}"
-    return f'"{value.decode(errors="surrogateescape")}"'
+    return f"{quote}{value.decode(errors='surrogateescape')}{quote}"
 
 
 def _decode(text: str) -> bytes:
