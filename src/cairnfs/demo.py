@@ -26,9 +26,9 @@ from pathlib import Path
 
 import msgspec
 
-from cairnfs.cli.cluster import format_bytes
 from cairnfs.cli.errors import CommandError
 from cairnfs.cli.local_cluster import LocalCluster
+from cairnfs.cli.output import format_bytes
 from cairnfs.demo_spark import Figures
 
 JAVA_OLDEST = 17  # of Spark 4

@@ -117,6 +117,7 @@ OPTIONS: tuple[Option, ...] = (
         "excluded_hosts_file",
         "",
         "DataNodes that are to leave: a host, or host:port, a line",
+        flag="--excluded-hosts",
         hadoop="dfs.hosts.exclude",
     ),
     Option(

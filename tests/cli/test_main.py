@@ -10,7 +10,8 @@ import pytest
 
 from cairnfs.cli.main import COMMANDS, main
 
-HEAVY = ("apsw", "asyncio", "asyncpg", "cairnfs.namenode", "google.protobuf", "msgspec", "pyspark")
+SERVERS = ("apsw", "asyncpg", "cairnfs.namenode", "pyspark")
+HEAVY = ("asyncio", "google.protobuf", "msgspec", *SERVERS)
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,3 +48,17 @@ def test_nodes_have_the_options_of_their_own_entry_points(
     monkeypatch.setenv("CAIRNFS_HOME", str(tmp_path))
     assert main(["namenode"]) == 1
     assert f"{tmp_path}/namenode/namespace.db does not exist" in capsys.readouterr().err
+
+
+def test_a_listing_imports_nothing_that_it_does_not_need() -> None:
+    """The bound is 0.3 seconds here, too, and most of it goes to protobuf and msgspec."""
+    unneeded = ("argparse", "asyncio", "cairnfs.cli.fs.copying", "cairnfs.datanode", *SERVERS)
+    script = f"""if 1:
+        import sys
+        from cairnfs.cli.main import main
+        assert main(["fs", "--fs", "hdfs://127.0.0.1:1", "-ls", "/"]) == 1
+        print([name for name in {unneeded} if name in sys.modules])
+    """
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+    assert "nobody answers at hdfs://127.0.0.1:1" in done.stderr

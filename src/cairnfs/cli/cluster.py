@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from cairnfs.cli.home import config_file, home, read_config
 from cairnfs.cli.local_cluster import LocalCluster, Node, Status
+from cairnfs.cli.output import format_bytes, format_table
 
 _DESCRIPTION = """\
 A NameNode and DataNodes as background processes, all on 127.0.0.1, with data, logs and pid
@@ -68,31 +67,20 @@ def status(cluster: LocalCluster, *, as_json: bool) -> int:
 
 
 def usage(cluster: LocalCluster, now: Status) -> str:
-    """How to use a cluster that is up, with the programs that are here."""
+    """How to use a cluster that is up."""
     datanodes = [node for node in now.nodes if node.report is not None]
     free = format_bytes(min((n.report.remaining_bytes for n in datanodes if n.report), default=0))
-    shell = f"hdfs dfs -fs {now.uri}"
-    if shutil.which("hdfs") is None and (jars := _spark_jars()) is not None:
-        shell = f"java -cp '{cluster.conf}:{jars}/*' org.apache.hadoop.fs.FsShell"
+    where = "" if cluster.directory == home() else f" --fs {now.uri}"
     plural = "s" if len(datanodes) > 1 else ""
     return f"""\
 CairnFS is up: {now.uri}  ({len(datanodes)} DataNode{plural}, {free} free, in {cluster.directory})
 
-  shell    {shell} -ls /
+  shell    cairn fs{where} -ls /
   Spark    spark.range(9).write.parquet("{now.uri}/tmp/numbers")
   curl     curl '{cluster.http_uri}/webhdfs/v1/?op=LISTSTATUS'
   others   export HADOOP_CONF_DIR={cluster.conf}
   look     {_command(cluster, "status")}
   stop     {_command(cluster, "down")}"""
-
-
-def format_bytes(count: float) -> str:
-    """As people read it: 1.5 GB is 1,500,000,000 bytes."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            break
-        count /= 1000
-    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -119,19 +107,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _as_table(cluster: LocalCluster, now: Status) -> str:
-    rows = [("ROLE", "ADDRESS", "PID", "STATE", "USED", "CAPACITY", "LOG")]
+    rows = [["ROLE", "ADDRESS", "PID", "STATE", "USED", "CAPACITY", "LOG"]]
     for node in now.nodes:
         used, capacity = "-", "-"
         if node.report is not None:
             used = format_bytes(node.report.used_bytes)
             capacity = format_bytes(node.report.capacity_bytes)
         pid = "-" if node.pid is None else str(node.pid)
-        rows.append((node.name, node.address, pid, node.state, used, capacity, str(node.log)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+        rows.append([node.name, node.address, pid, node.state, used, capacity, str(node.log)])
+    lines = format_table(rows)
     if now.is_in_safe_mode:
         lines.append("The NameNode is in safe mode: it waits for DataNodes to report their blocks.")
     if not now.is_up:
@@ -170,14 +154,6 @@ def _node_as_json(node: Node) -> dict[str, object]:
 def _command(cluster: LocalCluster, action: str) -> str:
     where = "" if cluster.directory == home() else f" --directory {cluster.directory}"
     return f"cairn cluster {action}{where}"
-
-
-def _spark_jars() -> Path | None:
-    """Where PySpark keeps Hadoop's client, if it is installed here."""
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        return None
-    return Path(found.origin).parent / "jars"
 
 
 def _say(text: str) -> None:

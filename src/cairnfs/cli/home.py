@@ -34,3 +34,8 @@ def read_config(path: Path | None, environment: Mapping[str, str] | None = None)
 def namespace_file(directory: Path) -> Path:
     """What the NameNode of the cluster in `directory` serves."""
     return directory / "namenode" / "namespace.db"
+
+
+def excluded_hosts_file(directory: Path) -> Path:
+    """Which DataNodes are to leave the cluster in `directory`."""
+    return directory / "excluded-hosts"

@@ -5,6 +5,7 @@ Everything is in one directory:
     cluster.json             the plan: how many nodes, on which ports
     namenode/namespace.db    the namespace
     datanode-N/              replicas
+    excluded-hosts           DataNodes that are to leave (`cairn admin decommission`)
     conf/core-site.xml       for Hadoop's programs and Spark (HADOOP_CONF_DIR)
     run/*.pid  logs/*.log    the processes
 
@@ -26,7 +27,7 @@ from pathlib import Path
 
 import cairnfs
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.home import config_file, namespace_file, read_config
+from cairnfs.cli.home import config_file, excluded_hosts_file, namespace_file, read_config
 from cairnfs.cli.overview import DataNodeReport, NameNodeClient, Overview
 from cairnfs.cli.plan import DATANODES_MAX, Plan, Planner, datanode_name
 from cairnfs.cli.ports import HOST
@@ -269,6 +270,7 @@ class LocalCluster:
             "</configuration>\n"
         )
         (self.conf / "core-site.xml").write_text(text)
+        excluded_hosts_file(self.directory).touch()
 
     def _daemon(self, name: str) -> Daemon:
         return Daemon(
@@ -284,6 +286,7 @@ class LocalCluster:
         from cairnfs.namenode.opening import sqlite_url
 
         is_audit_set = config["audit.file"].origin != DEFAULT
+        is_exclusion_set = config["namenode.excluded_hosts_file"].origin != DEFAULT
         return python_command(
             "cairnfs.namenode",
             config=config.path,
@@ -291,6 +294,7 @@ class LocalCluster:
             host=HOST,
             port=plan.namenode.port,
             http_port=plan.namenode.http_port,
+            excluded_hosts=None if is_exclusion_set else excluded_hosts_file(self.directory),
             audit_file=None if is_audit_set else self.directory / "logs" / "audit.log",
         )
 

@@ -17,10 +17,17 @@ OLDEST_PYTHON = (3, 11)
 
 COMMANDS = {
     # name: what it does, module, function
+    "fs": ("files: the verbs of `hdfs dfs`", "fs.main", "main"),
+    "admin": ("how a cluster is: report, fsck, leases, safemode, ...", "admin.main", "main"),
     "cluster": ("a whole cluster on this machine: up, down, status", "cluster", "main"),
     "namenode": ("run a NameNode until SIGTERM", "nodes", "namenode"),
     "datanode": ("run a DataNode until SIGTERM", "nodes", "datanode"),
     "config": ("what is set and by whom: show, check", "config", "main"),
+    "completion": ("a script for your shell: bash, zsh or fish", "completion", "main"),
+}
+HIDDEN = {
+    # of those scripts
+    "complete": ("paths that begin so", "complete", "main"),
 }
 
 INTERRUPTED = 130  # as shells have it: 128 and the number of SIGINT
@@ -38,10 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name in ("-V", "--version"):
         print(_version())
         return 0
-    if name not in COMMANDS:
+    commands = COMMANDS | HIDDEN
+    if name not in commands:
         return _fail(f"there is no command {name!r}; there are {', '.join(COMMANDS)}", 2)
     try:
-        _, module, function = COMMANDS[name]
+        _, module, function = commands[name]
         command = getattr(importlib.import_module(f"cairnfs.cli.{module}"), function)
         return int(command(rest))
     except CommandError as error:

@@ -61,6 +61,12 @@ class Administration(Calls):
         )
         return [decode_datanode(node) for node in response.di]
 
+    def refresh_nodes(self) -> None:
+        """Have the NameNode read its list of DataNodes that are to leave once more."""
+        self._namenodes.call(
+            "refreshNodes", pb.RefreshNodesRequestProto(), pb.RefreshNodesResponseProto
+        )
+
     def set_safe_mode(self, action: SafeModeAction) -> bool:
         """Enter or leave safe mode, in which nothing can be changed; whether it is on then."""
         if action not in _SAFE_MODE_ACTIONS:

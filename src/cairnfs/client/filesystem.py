@@ -147,7 +147,7 @@ class FileSystem(Namespace, Administration):
         path: PathLike,
         *,
         overwrite: bool = False,
-        mode: int = 0o644,
+        mode: int | None = None,
         unmasked_mode: int | None = None,
         replication: int | None = None,
         block_size: int | None = None,
@@ -173,8 +173,11 @@ class FileSystem(Namespace, Administration):
             replication=replication,
             blockSize=block_size,
         )
-        request.masked.perm = mode
-        request.unmasked.perm = mode if unmasked_mode is None else unmasked_mode
+        # A default access control list takes the place of Hadoop's umask, 022.
+        request.masked.perm = 0o644 if mode is None else mode
+        if unmasked_mode is None:
+            unmasked_mode = 0o666 if mode is None else mode
+        request.unmasked.perm = unmasked_mode
         response = self._namenodes.call_path("create", request, pb.CreateResponseProto)
         return self._streams.write(request.src, response.fs, defaults)
 

@@ -105,30 +105,45 @@ class Namespace(Calls):
 
     # Making, moving and removing
 
-    def mkdirs(self, path: PathLike, mode: int = 0o755, create_parents: bool = True) -> bool:
-        """Make a directory, and those above it that are missing; one that exists is fine."""
+    def mkdirs(self, path: PathLike, mode: int | None = None, create_parents: bool = True) -> bool:
+        """Make a directory, and those above it that are missing; one that exists is fine.
+
+        Without a mode it is 755, or what a default access control list above leaves of 777.
+        """
         request = pb.MkdirsRequestProto(src=self.absolute_path(path), createParent=create_parents)
-        request.masked.perm = request.unmasked.perm = mode
+        request.masked.perm = 0o755 if mode is None else mode
+        request.unmasked.perm = 0o777 if mode is None else mode
         return self._namenodes.call_path("mkdirs", request, pb.MkdirsResponseProto).result
 
-    def rename(self, src: PathLike, dst: PathLike, *, overwrite: bool | None = None) -> bool:
+    def rename(
+        self,
+        src: PathLike,
+        dst: PathLike,
+        *,
+        overwrite: bool | None = None,
+        to_trash: bool = False,
+    ) -> bool:
         """Move a file or directory.
 
         As Hadoop's older call does, by default: into `dst` if that is a directory, and False
         where it cannot be done.  With `overwrite` said, as the newer one: `dst` is the new
         name itself, which must be free (False) or is replaced (True); a failure is an error.
+        `to_trash` wants the permissions of a deletion, and `overwrite` to be said.
         """
         source, target = self.absolute_path(src), self.absolute_path(dst)
         try:
-            return self._rename(source, target, overwrite)
+            return self._rename(source, target, overwrite, to_trash)
         except UnresolvedPathException:
-            return self._rename(self._behind_links(source), self._behind_links(target), overwrite)
+            source, target = self._behind_links(source), self._behind_links(target)
+            return self._rename(source, target, overwrite, to_trash)
 
-    def _rename(self, source: str, target: str, overwrite: bool | None) -> bool:
+    def _rename(self, source: str, target: str, overwrite: bool | None, to_trash: bool) -> bool:
         if overwrite is None:
             request = pb.RenameRequestProto(src=source, dst=target)
             return self._namenodes.call("rename", request, pb.RenameResponseProto).result
-        request2 = pb.Rename2RequestProto(src=source, dst=target, overwriteDest=overwrite)
+        request2 = pb.Rename2RequestProto(
+            src=source, dst=target, overwriteDest=overwrite, moveToTrash=to_trash
+        )
         self._namenodes.call("rename2", request2, pb.Rename2ResponseProto)
         return True
 

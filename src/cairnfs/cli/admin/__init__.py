@@ -1,0 +1,1 @@
+"""`cairn admin`: how a cluster is, and what its administrator does with it."""

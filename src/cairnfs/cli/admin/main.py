@@ -1,0 +1,73 @@
+"""`cairn admin ACTION`: the command line, and the connection that all actions share."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Sequence
+
+from cairnfs.cli.connection import choose, connect
+from cairnfs.cli.errors import CommandError
+
+# name: what it does, module, function
+ACTIONS = {
+    "report": ("room, blocks, and every DataNode", "report", "report"),
+    "fsck": ("look at all blocks below a path; exit code 1 if any is lost", "fsck", "fsck"),
+    "leases": ("files that are open for writing: by whom, and why", "leases", "leases"),
+    "safemode": ("get, enter, leave, or wait until it is off", "report", "safe_mode"),
+    "decommission": ("let a DataNode go when others have its blocks", "leaving", "decommission"),
+    "recommission": ("let a DataNode stay after all", "leaving", "recommission"),
+    "namenodes": ("which of the NameNodes that the URL names answer", "report", "namenodes"),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = make_parser().parse_args(arguments)
+    _, module, function = ACTIONS[given.action]
+    action = getattr(importlib.import_module(f"cairnfs.cli.admin.{module}"), function)
+    choice = choose(given.fs)
+
+    from cairnfs.client.namenode import NameNodeUnreachable
+    from cairnfs.client.sockets import PeerTimeout
+    from cairnfs.errors import AccessControlException, HdfsError
+
+    try:
+        with connect(choice) as fs:
+            return int(action(fs, given))
+    except (NameNodeUnreachable, PeerTimeout) as error:
+        raise CommandError(f"{choice.explain_silence()} ({error})") from None
+    except AccessControlException as error:
+        raise CommandError(
+            f"{_first_line(error)}; be the user who runs the NameNode, or one of its supergroup"
+            " (HADOOP_USER_NAME=...)"
+        ) from None
+    except HdfsError as error:
+        raise CommandError(_first_line(error)) from None
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cairn admin",
+        description="How a cluster is, and what its administrator does with it.",
+        epilog="The cluster is what --fs or CAIRN_FS names, else the local one.",
+    )
+    parser.add_argument("--fs", metavar="URL", help="the file system: hdfs://host:8020")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    parsers = {name: actions.add_parser(name, help=ACTIONS[name][0]) for name in ACTIONS}
+    for each in parsers.values():
+        # After the action too; what was said before it stays.
+        each.add_argument("--fs", metavar="URL", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        each.add_argument("--json", action="store_true", help="for programs")
+    parsers["fsck"].add_argument("path", nargs="?", default="/", help="where to begin (/)")
+    parsers["leases"].add_argument("path", nargs="?", default="/", help="where to begin (/)")
+    parsers["safemode"].add_argument("what", choices=("get", "enter", "leave", "wait"))
+    for name in ("decommission", "recommission"):
+        add = parsers[name].add_argument
+        add("datanode", help="its host, or host:port if there are several on it")
+        add("--exclude-file", metavar="FILE", help="what the NameNode's --excluded-hosts names")
+        add("--wait", action="store_true", help="until that is done")
+    return parser
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

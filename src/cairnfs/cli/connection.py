@@ -1,0 +1,68 @@
+"""Which file system a command is about, and what to say when nobody answers there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from cairnfs.cli.errors import CommandError
+from cairnfs.cli.home import home
+
+if TYPE_CHECKING:
+    from cairnfs.client.filesystem import FileSystem
+
+VARIABLE = "CAIRN_FS"
+DEFAULT_URL = "hdfs://127.0.0.1:8020"
+TIMEOUT_S = 60.0
+
+
+class Choice(NamedTuple):
+    """A file system, and why it is this one."""
+
+    url: str
+    reason: str
+
+    def explain_silence(self) -> str:
+        """What to do when nobody answers."""
+        return f"nobody answers at {self.url}, {self.reason}"
+
+
+def choose(given: str | None) -> Choice:
+    """The file system that was named, or that of this machine."""
+    if given:
+        return Choice(given, "which --fs names: is it the right address, and does it run?")
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Choice(named, f"which {VARIABLE} names: is it the right address, and does it run?")
+    url = _local_url()
+    if url is not None:
+        return Choice(
+            url, f"the local cluster in {home()}: `cairn cluster up` starts it, --fs names another"
+        )
+    return Choice(
+        DEFAULT_URL,
+        f"the default, since neither --fs nor {VARIABLE} names another: `cairn cluster up`"
+        " starts one here",
+    )
+
+
+def connect(choice: Choice, *, timeout_s: float = TIMEOUT_S) -> FileSystem:
+    """Open it; nothing is sent as yet."""
+    from cairnfs.client.filesystem import connect as open_file_system
+    from cairnfs.errors import IllegalArgumentException
+
+    try:
+        return open_file_system(choice.url, timeout_s=timeout_s)
+    except IllegalArgumentException as error:
+        raise CommandError(str(error)) from None
+
+
+def _local_url() -> str | None:
+    """Where the local cluster is, if one was ever started."""
+    plan_file = home() / "cluster.json"
+    if not plan_file.exists():
+        return None
+    from cairnfs.cli.plan import Plan
+
+    plan = Plan.read(plan_file)
+    return None if plan is None else f"hdfs://127.0.0.1:{plan.namenode.port}"

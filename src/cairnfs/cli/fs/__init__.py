@@ -1,0 +1,1 @@
+"""`cairn fs`: the verbs of Hadoop's `hdfs dfs`, without a JVM."""

@@ -1,0 +1,128 @@
+"""getfattr and setfattr, and the verbs for snapshots."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from cairnfs.cli.fs.errors import NOT_FOUND, PathError, UsageError
+from cairnfs.cli.fs.items import Item
+from cairnfs.cli.fs.options import pop_option, pop_value
+from cairnfs.cli.fs.verb import Verb
+
+ENCODINGS = ("text", "hex", "base64")
+
+
+def getfattr(verb: Verb) -> None:
+    name = pop_value(verb.arguments, "-n")
+    encoding = (pop_value(verb.arguments, "-e") or "text").lower()
+    if encoding not in ENCODINGS:
+        raise UsageError(f"Invalid/unsupported encoding option specified: {encoding}")
+    is_recursive, is_all = pop_option(verb.arguments, "-R"), pop_option(verb.arguments, "-d")
+    if not is_all and name is None:
+        raise UsageError("Must specify '-n name' or '-d' option.")
+    _check_path_left(verb)
+
+    def show(item: Item) -> None:
+        head = f"# file: {item}"
+        if not verb.as_json:
+            verb.out.print(head)
+        names = None if is_all or name is None else [name]
+        found = item.remote.get_xattrs(item.path, names)
+        if verb.as_json:
+            values = {each: _encode(value, encoding, quote="") for each, value in found.items()}
+            verb.out.print_json({"path": item.text, "attributes": values})
+            return
+        for each, value in found.items():
+            verb.out.print(f"{each}={_encode(value, encoding)}" if value else each)
+
+    verb.for_each(show, is_recursive=is_recursive)
+
+
+def setfattr(verb: Verb) -> None:
+    name = pop_value(verb.arguments, "-n")
+    text = pop_value(verb.arguments, "-v")
+    removed = pop_value(verb.arguments, "-x")
+    value = b"" if text is None else _decode(text)
+    if name is not None and removed is not None:
+        raise UsageError("Can not specify both '-n name' and '-x name' option.")
+    if name is None and removed is None:
+        raise UsageError("Must specify '-n name' or '-x name' option.")
+    _check_path_left(verb)
+
+    def change(item: Item) -> None:
+        if name is not None:
+            item.remote.set_xattr(item.path, name, value)
+        else:
+            item.remote.remove_xattr(item.path, removed or "")
+
+    verb.for_each(change)
+
+
+def _encode(value: bytes, encoding: str, quote: str = '"') -> str:
+    if encoding == "hex":
+        return f"0x{value.hex()}"
+    if encoding == "base64":
+        return f"0s{base64.b64encode(value).decode()}"
+    return f"{quote}{value.decode(errors='surrogateescape')}{quote}"
+
+
+def _decode(text: str) -> bytes:
+    """A value in quotes, after 0x as digits, after 0s in base64, or as it is."""
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        return text[1:-1].encode(errors="surrogateescape")
+    try:
+        if text[:2].lower() == "0x":
+            return bytes.fromhex(text[2:])
+        if text[:2].lower() == "0s":
+            return base64.b64decode(text[2:], validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise UsageError(f"{text!r} is not a value: {error}") from None
+    return text.encode(errors="surrogateescape")
+
+
+def _check_path_left(verb: Verb) -> None:
+    if not verb.arguments:
+        raise UsageError("<path> is missing.")
+    if len(verb.arguments) > 1:
+        raise UsageError("Too many arguments.")
+
+
+# Snapshots
+
+
+def create_snapshot(verb: Verb) -> None:
+    if not 1 <= len(verb.arguments) <= 2:
+        raise UsageError("Too many arguments." if verb.arguments else "<snapshotDir> is missing.")
+    name = verb.arguments.pop() if len(verb.arguments) == 2 else None
+    root = _snapshot_root(verb)
+    path = root.remote.create_snapshot(root.path, name)
+    verb.show({"snapshot": path}, f"Created snapshot {path}")
+
+
+def delete_snapshot(verb: Verb) -> None:
+    if len(verb.arguments) != 2:
+        raise UsageError("Incorrect number of arguments.")
+    name = verb.arguments.pop()
+    root = _snapshot_root(verb)
+    root.remote.delete_snapshot(root.path, name)
+    verb.out.print(f"Deleted snapshot {name} under {root.qualified}")
+
+
+def rename_snapshot(verb: Verb) -> None:
+    if len(verb.arguments) != 3:
+        raise UsageError("Incorrect number of arguments.")
+    new_name, old_name = verb.arguments.pop(), verb.arguments.pop()
+    root = _snapshot_root(verb)
+    root.remote.rename_snapshot(root.path, old_name, new_name)
+    verb.out.print(f"Renamed snapshot {old_name} to {new_name} under {root.qualified}")
+
+
+def _snapshot_root(verb: Verb) -> Item:
+    """The one directory that is meant."""
+    text = verb.arguments[0]
+    found = verb.paths.expand(text)
+    if len(found) != 1:
+        raise PathError(text, "Too many matches" if found else NOT_FOUND)
+    found[0].check_is_directory()
+    return found[0]

@@ -1,0 +1,64 @@
+"""A bar that tells whoever looks at the terminal how far a copy is."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+import time
+
+from cairnfs.cli.output import format_bytes, is_terminal
+
+PATIENCE_S = 0.5  # what is done sooner needs no bar
+INTERVAL_S = 0.1
+WIDTH = 24
+
+
+class Progress:
+    """Bytes copied, of how many; silent unless standard error is a terminal."""
+
+    def __init__(self) -> None:
+        self._is_shown = is_terminal(2)
+        self._lock = threading.Lock()
+        self._began_s = time.monotonic()
+        self._drawn_s = self._began_s + PATIENCE_S - INTERVAL_S
+        self._done = self._total = 0
+        self._name = ""
+        self._has_drawn = False
+
+    def begin(self, name: str, length: int) -> None:
+        """Another file of so many bytes is to be copied."""
+        with self._lock:
+            self._name = name
+            self._total += length
+
+    def advance(self, count: int) -> None:
+        """So many bytes more are done."""
+        with self._lock:
+            self._done += count
+            now_s = time.monotonic()
+            if self._is_shown and now_s - self._drawn_s >= INTERVAL_S:
+                self._drawn_s = now_s
+                self._draw(now_s - self._began_s)
+
+    def clear(self) -> None:
+        """Leave the line as if nothing had been there."""
+        with self._lock:
+            if self._has_drawn:
+                sys.stderr.write("\r\033[K")
+                sys.stderr.flush()
+                self._has_drawn = False
+
+    def _draw(self, elapsed_s: float) -> None:
+        share = min(1.0, self._done / self._total) if self._total else 0.0
+        filled = round(share * WIDTH)
+        rate = self._done / elapsed_s
+        left_s = (self._total - self._done) / rate if rate else 0
+        text = (
+            f"{share:4.0%} [{'#' * filled}{'.' * (WIDTH - filled)}] {format_bytes(self._done)},"
+            f" {format_bytes(rate)}/s, {left_s:.0f} s left: {self._name}"
+        )
+        columns = shutil.get_terminal_size().columns
+        sys.stderr.write(f"\r{text[: columns - 1]}\033[K")
+        sys.stderr.flush()
+        self._has_drawn = True
