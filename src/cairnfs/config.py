@@ -34,6 +34,8 @@ class NameNodeSettings:
     safe_mode_threshold: float = 0.999  # of the blocks, to be there before anything is changed
     datanode_stale_after_s: float = 30.0  # without a heartbeat, a DataNode is avoided
     datanode_dead_after_s: float = 630.0  # and at last its replicas are made anew elsewhere
+    lease_soft_limit_s: float = 60.0  # a writer not heard of for so long may lose its file
+    lease_hard_limit_s: float = 1200.0  # and after so long, the file is closed without it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "store", str(self.store))
@@ -43,11 +45,24 @@ class NameNodeSettings:
                 f"safe_mode_threshold is a part of all blocks, from 0 to 1, not"
                 f" {self.safe_mode_threshold}"
             )
+        if not 0 < self.lease_soft_limit_s <= self.lease_hard_limit_s:
+            raise ValueError(
+                f"lease_soft_limit_s ({self.lease_soft_limit_s}) must be more than 0, and not more"
+                f" than lease_hard_limit_s ({self.lease_hard_limit_s})"
+            )
         if self.expiry_s <= self.heartbeat_interval_s:
             raise ValueError(
                 f"expiry_s ({self.expiry_s}) must be longer than heartbeat_interval_s"
                 f" ({self.heartbeat_interval_s}): or every NameNode is taken for dead"
             )
+
+    @property
+    def lease_soft_limit_ms(self) -> int:
+        return int(self.lease_soft_limit_s * 1000)
+
+    @property
+    def lease_hard_limit_ms(self) -> int:
+        return int(self.lease_hard_limit_s * 1000)
 
 
 def _user_name() -> str:

@@ -148,8 +148,11 @@ class BlockRecovery:
                 usable.append((location.id, participant, found))
             else:
                 unusable += 1
-        if failed == len(located.locs):
-            raise IOException(f"All datanodes failed: block={block}")
+        if failed and not usable:
+            raise IOException(
+                f"{failed} of {len(located.locs)} DataNodes cannot be asked about {block}, and the"
+                " others have nothing of it"
+            )
         if unusable and not usable:
             raise IOException(
                 f"Found {unusable} replica(s) for block {block} but none is in RWR or better state"

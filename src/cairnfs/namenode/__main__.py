@@ -17,6 +17,7 @@ from cairnfs.namenode.datanodes import DEAD_AFTER_S, STALE_AFTER_S
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namenode.server import RpcServer
+from cairnfs.namesystem.leases import HARD_LIMIT_MS, SOFT_LIMIT_MS
 
 RPC_PORT = 8020
 SERVICES = (CLIENT_SERVICE, DATANODE_SERVICE, LIFELINE_SERVICE, *ADMIN_SERVICES)
@@ -59,6 +60,20 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="SECONDS",
         help="and after so long, its replicas are made anew elsewhere",
     )
+    parser.add_argument(
+        "--lease-soft-limit",
+        type=float,
+        default=SOFT_LIMIT_MS / 1000,
+        metavar="SECONDS",
+        help="a writer that was not heard of for so long may lose its file to another",
+    )
+    parser.add_argument(
+        "--lease-hard-limit",
+        type=float,
+        default=HARD_LIMIT_MS / 1000,
+        metavar="SECONDS",
+        help="and after so long, its file is closed",
+    )
     given = parser.parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -69,6 +84,8 @@ def main(arguments: list[str] | None = None) -> int:
             address=f"{given.host}:{given.port}",
             datanode_stale_after_s=given.datanode_stale_after,
             datanode_dead_after_s=given.datanode_dead_after,
+            lease_soft_limit_s=given.lease_soft_limit,
+            lease_hard_limit_s=given.lease_hard_limit,
         )
         if given.format:
             asyncio.run(format_namespace(given.store))
