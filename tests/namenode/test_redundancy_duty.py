@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from tests.namenode.datanodes import FakeCluster, FakeDataNode, OnDisk, fake_cluster
 

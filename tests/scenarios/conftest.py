@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.scenarios.hadoop import FsShell
+from tests.scenarios.jvm import Jvm
 
 from cairnfs.testing.cluster import Cluster
 
@@ -43,6 +44,32 @@ def cluster(make_cluster: MakeCluster) -> Cluster:
 @pytest.fixture
 def shell(cluster: Cluster, tmp_path: Path) -> FsShell:
     return FsShell(cluster, tmp_path / "hadoop")
+
+
+MakeJvm = Callable[..., Jvm]
+
+
+@pytest.fixture
+def make_java(tmp_path: Path) -> Iterator[MakeJvm]:
+    """Starts clients of a cluster, each a JVM of its own, and ends them."""
+    started: list[Jvm] = []
+
+    def make(cluster: Cluster, **settings: str) -> Jvm:
+        chosen = {name.replace("_", "."): value for name, value in settings.items()}
+        started.append(Jvm(cluster, tmp_path / f"java{len(started)}", chosen))
+        return started[-1]
+
+    try:
+        yield make
+    finally:
+        for java in started:
+            java.kill()
+
+
+@pytest.fixture
+def java(cluster: Cluster, make_java: MakeJvm) -> Jvm:
+    """Hadoop's client, call by call."""
+    return make_java(cluster)
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ class NameNode:
             clock,
             settings.duty_interval_s,
             settings.lease_hard_limit_ms,
-            {LEASES: self.lease_expiry.step, REDUNDANCY: self._care_for_blocks},
+            {LEASES: self.lease_expiry.step, REDUNDANCY: self.care_for_blocks},
         )
 
     @classmethod
@@ -100,7 +100,7 @@ class NameNode:
         """Who calls, with the rights that this namespace gives them."""
         return make_caller(user, groups, self.superuser, self.supergroup, address)
 
-    async def _care_for_blocks(self) -> int:
+    async def care_for_blocks(self) -> int:
         """What DataNodes are to do with blocks: the duty of whoever gives commands."""
         return await self.block_recoveries.step() + await self.redundancy.step()
 

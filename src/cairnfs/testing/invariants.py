@@ -271,7 +271,7 @@ async def _check_recoveries(store: Reader, namespace: Namespace) -> None:
                 f"{block} of {node.path} is{'' if block.is_recovering else ' not'} being recovered,"
                 f" but {'not ' if block.is_recovering else ''}in RECOVERIES"
             )
-            assert not block.is_recovering or node.lease and node.lease.is_being_recovered, (
+            assert not block.is_recovering or (node.lease and node.lease.is_being_recovered), (
                 f"{block} of {node.path} is being recovered, but its lease is {node.lease}"
             )
 
