@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -54,9 +54,8 @@ def make_java(tmp_path: Path) -> Iterator[MakeJvm]:
     """Starts clients of a cluster, each a JVM of its own, and ends them."""
     started: list[Jvm] = []
 
-    def make(cluster: Cluster, **settings: str) -> Jvm:
-        chosen = {name.replace("_", "."): value for name, value in settings.items()}
-        started.append(Jvm(cluster, tmp_path / f"java{len(started)}", chosen))
+    def make(cluster: Cluster, settings: Mapping[str, str] | None = None) -> Jvm:
+        started.append(Jvm(cluster, tmp_path / f"java{len(started)}", settings))
         return started[-1]
 
     try:

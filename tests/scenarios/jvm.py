@@ -45,7 +45,8 @@ class Jvm:
             redirect_stderr=subprocess.DEVNULL,
             return_proc=True,
         )
-        parameters = GatewayParameters(port=port, auto_convert=True)
+        # Objects live as long as the process: else they would be given back after it is killed.
+        parameters = GatewayParameters(port=port, auto_convert=True, enable_memory_management=False)
         self._gateway = JavaGateway(gateway_parameters=parameters)
         self.jvm: Any = self._gateway.jvm
         hadoop = self.jvm.org.apache.hadoop
@@ -70,6 +71,8 @@ class Jvm:
         """End it as `kill -9` does: nothing is flushed, nobody is told."""
         self._process.kill()
         self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         self._gateway.close()
 
     def path(self, path: str) -> Any:
@@ -115,6 +118,10 @@ class Jvm:
             return reader.read_all()
         finally:
             reader.close()
+
+    def has(self, path: str, data: bytes) -> bool:
+        """Whether a reader who comes now is given this, without its bytes in a report."""
+        return self.read(path) == data
 
 
 class Stream:

@@ -81,6 +81,11 @@ def append(call: IncomingCall, request: pb.AppendRequestProto) -> None:
         fill_status(response.stat, appended.status)
         if appended.block is not None:
             fill_block_to_write(response.block, call.namenode, appended.block)
+            # Where there are fewer DataNodes than replicas wanted, Hadoop's client would insist
+            # on more of them, and fail, before it writes anything.
+            usable = max(len(appended.block.storages), _count_usable(call.namenode))
+            wanted = response.stat.block_replication
+            response.stat.block_replication = min(wanted, max(usable, 1))
         call.answer(response)
 
     path = _parse(request.src)
@@ -192,6 +197,14 @@ def _add_open_file(response: pb.ListOpenFilesResponseProto, file: OpenFile) -> N
         path=str(file.path),
         clientName=file.holder,
         clientMachine=file.client_machine,
+    )
+
+
+def _count_usable(namenode: NameNode) -> int:
+    """The DataNodes that a pipeline can be made of."""
+    return sum(
+        node.is_alive and not node.is_stale and node.admin_state is AdminState.NORMAL
+        for node in namenode.datanodes.cluster.nodes
     )
 
 
