@@ -35,6 +35,10 @@ OPERATIONS: dict[str, int] = {
     "add_block": 12,
     "abandon_block": 3,
     "complete": 6,
+    "append": 5,
+    "truncate": 4,
+    "fsync": 3,
+    "recover_lease": 2,
     "set_replication": 4,
     "renew_lease": 1,
     "delete": 5,
@@ -139,6 +143,29 @@ def abandon_block(choose: Choose, world: World) -> Step:
 
 def complete(choose: Choose, world: World) -> Step:
     return on_open_file(choose, world, "complete", choose.among((MB, 5, 0, 2 * MB)))
+
+
+def append(choose: Choose, world: World) -> Step:
+    options = (("to_new_block", True),) if choose.number(0, 4) == 0 else ()
+    path = PathOf(choose.number(0, 3)) if choose.number(0, 1) else _path(choose, world)
+    return Step("append", (path,), options)
+
+
+def truncate(choose: Choose, world: World) -> Step:
+    path = PathOf(choose.number(0, 3)) if choose.number(0, 1) else _path(choose, world)
+    return Step("truncate", (path, choose.among((0, 1, 4, 5, MB, MB + 1, 2 * MB, -1))))
+
+
+def fsync(choose: Choose, world: World) -> Step:
+    of_block = on_open_file(choose, world, "fsync", 0)
+    path, _, file = of_block.arguments
+    length = choose.among((-1, 0, 3, 7, MB, 3 * MB))
+    return Step("fsync", (path, length, file), (), of_block.user)
+
+
+def recover_lease(choose: Choose, world: World) -> Step:
+    path = PathOf(choose.number(0, 3)) if choose.number(0, 1) else _path(choose, world)
+    return Step("recover_lease", (path,))
 
 
 def set_replication(choose: Choose, world: World) -> Step:

@@ -102,9 +102,13 @@ def test_a_writer_that_is_alive_loses_a_file_that_is_taken_from_it(
     out.write(b"flushed")
     out.hflush()
     recover(cluster, java)
-    with pytest.raises(JavaError, match="LeaseExpiredException"):
+
+    def go_on() -> None:
         out.write(b"too late")
         out.hflush()
+
+    with pytest.raises(JavaError, match="LeaseExpiredException"):
+        go_on()
     assert java.read("/file") == b"flushed"
 
 

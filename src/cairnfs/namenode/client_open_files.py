@@ -46,7 +46,7 @@ def run_or_release(
 ) -> None:
     """Run an operation that wants to write a file; take the file from a writer who is gone.
 
-    If that closes the file at once, the operation is run again.  `finish` is told the result.
+    Then it is run again: that may have closed the file.  `finish` is told the result.
     """
     call.namenode.safe_mode.check_off(operation.name, arguments)
 
@@ -63,10 +63,10 @@ def run_or_release(
 
     def release(needed: lease_recovery.LeaseRecoveryNeeded) -> None:
         def released(is_closed: bool | None, error: BaseException | None) -> None:
-            if is_closed:
-                attempt(may_release=False)
+            if error is not None:
+                call.fail(error)
             else:
-                call.fail(error or needed)
+                attempt(may_release=False)
 
         limit_ms = call.namenode.settings.lease_soft_limit_ms
         call.start(lease_recovery.release_lease, released, needed.inode_id, limit_ms)

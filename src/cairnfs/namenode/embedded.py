@@ -333,13 +333,12 @@ class ClientProtocol:
         return self._call(quota_operations.get_quota_usage, FsPath.parse(path))
 
     def _call_or_release(self, operation: Operation[R], *arguments: Any) -> R:
-        """Call; take the file from a writer who is gone, and call again if that closes it."""
+        """Call; take the file from a writer who is gone, and call again."""
         limit_ms = self._namenode.namenode.settings.lease_soft_limit_ms
         try:
             return self._call(operation, *arguments, limit_ms)
         except lease_recovery.LeaseRecoveryNeeded as needed:
-            if not self._run(lease_recovery.release_lease, needed.inode_id, limit_ms):
-                raise
+            self._run(lease_recovery.release_lease, needed.inode_id, limit_ms)
         return self._call(operation, *arguments, limit_ms)
 
     def _call(self, operation: Operation[R], *arguments: Any) -> R:
