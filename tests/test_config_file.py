@@ -141,6 +141,7 @@ def test_every_option_reaches_its_node() -> None:
         "namenode.control": "pessimistic",
         "namenode.duties": "false",
         "namenode.expiry_s": "99",
+        "leases.hard_limit_s": "99",
         "datanode.namenodes": "other:1",
         "datanode.data": "/other",
         "audit.excluded_commands": "open",

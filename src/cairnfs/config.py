@@ -63,6 +63,8 @@ class NameNodeSettings:
     audit: AuditSettings = AuditSettings()
     trash: TrashSettings = TrashSettings()
     data_through_namenode: bool = False  # whether WebHDFS's clients are spared the DataNodes
+    lease_soft_limit_s: float = 60.0  # a writer not heard of for so long may lose its file
+    lease_hard_limit_s: float = 1200.0  # and after so long, the file is closed without it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "store", str(self.store))
@@ -72,11 +74,24 @@ class NameNodeSettings:
                 f"safe_mode_threshold is a part of all blocks, from 0 to 1, not"
                 f" {self.safe_mode_threshold}"
             )
+        if not 0 < self.lease_soft_limit_s <= self.lease_hard_limit_s:
+            raise ValueError(
+                f"lease_soft_limit_s ({self.lease_soft_limit_s}) must be more than 0, and not more"
+                f" than lease_hard_limit_s ({self.lease_hard_limit_s})"
+            )
         if self.expiry_s <= self.heartbeat_interval_s:
             raise ValueError(
                 f"expiry_s ({self.expiry_s}) must be longer than heartbeat_interval_s"
                 f" ({self.heartbeat_interval_s}): or every NameNode is taken for dead"
             )
+
+    @property
+    def lease_soft_limit_ms(self) -> int:
+        return int(self.lease_soft_limit_s * 1000)
+
+    @property
+    def lease_hard_limit_ms(self) -> int:
+        return int(self.lease_hard_limit_s * 1000)
 
 
 def _user_name() -> str:

@@ -158,6 +158,23 @@ OPTIONS: tuple[Option, ...] = (
         "without a heartbeat for so long, a NameNode is taken for dead",
         _more_than_nothing,
     ),
+    # Files being written.
+    Option(
+        "leases",
+        "soft_limit_s",
+        60.0,
+        "a writer that was not heard of for so long may lose its file to another",
+        _more_than_nothing,
+        flag="--lease-soft-limit",
+    ),
+    Option(
+        "leases",
+        "hard_limit_s",
+        1200.0,
+        "and after so long, its file is closed",
+        _more_than_nothing,
+        flag="--lease-hard-limit",
+    ),
     # The DataNode.
     Option(
         "datanode",
@@ -303,7 +320,7 @@ OPTIONS: tuple[Option, ...] = (
 BY_KEY = {option.key: option for option in OPTIONS}
 SECTIONS = tuple(dict.fromkeys(option.section for option in OPTIONS))
 
-NAMENODE_SECTIONS = ("namenode", "audit", "trash", "logging")
+NAMENODE_SECTIONS = ("namenode", "leases", "audit", "trash", "logging")
 DATANODE_SECTIONS = ("datanode", "logging")
 
 

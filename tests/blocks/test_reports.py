@@ -51,7 +51,7 @@ from cairnfs.transaction.transaction import Transaction
 DISK, OTHER = StorageNumber(1), StorageNumber(2)
 ID, STAMP, LENGTH = BlockId(100), GenerationStamp(7), 10
 IDS_END = 1000
-UNDER_CONSTRUCTION, COMMITTED, COMPLETE = BlockState
+UNDER_CONSTRUCTION, COMMITTED, COMPLETE, TRUNCATING = BlockState
 GOOD, CORRUPT, UNFINISHED = ReplicaStatus
 
 
@@ -180,7 +180,7 @@ def test_a_replica_of_no_block(rows: Rows) -> None:
 
 @pytest.mark.parametrize("state", [ReportedState.RBW, ReportedState.RUR, ReportedState.TEMPORARY])
 def test_what_is_being_written_is_no_replica(rows: Rows, state: ReportedState) -> None:
-    for of_block in BlockState:
+    for of_block in (UNDER_CONSTRUCTION, COMMITTED, TRUNCATING, COMPLETE):
         rows.block(of_block)
         assert rows.report(state, rows.txid, length=3) is Verdict.BEING_WRITTEN
         assert rows.replica is None

@@ -35,6 +35,10 @@ OPERATIONS: dict[str, int] = {
     "add_block": 12,
     "abandon_block": 3,
     "complete": 6,
+    "append": 7,
+    "truncate": 6,
+    "fsync": 3,
+    "recover_lease": 2,
     "set_replication": 4,
     "renew_lease": 1,
     "delete": 5,
@@ -139,6 +143,30 @@ def abandon_block(choose: Choose, world: World) -> Step:
 
 def complete(choose: Choose, world: World) -> Step:
     return on_open_file(choose, world, "complete", choose.among((MB, 5, 0, 2 * MB)))
+
+
+def append(choose: Choose, world: World) -> Step:
+    path, user = _known_file(choose, world)
+    options = (("to_new_block", True),) if choose.number(0, 4) == 0 else ()
+    return Step("append", (path,), options, user)
+
+
+def truncate(choose: Choose, world: World) -> Step:
+    path, user = _known_file(choose, world)
+    length = choose.among((0, 1, 1, 4, 4, 5, MB, MB, MB + 1, 2 * MB, -1))
+    return Step("truncate", (path, length), (), user)
+
+
+def fsync(choose: Choose, world: World) -> Step:
+    of_block = on_open_file(choose, world, "fsync", 0)
+    path, _, file = of_block.arguments
+    length = choose.among((-1, 0, 3, 7, MB, 3 * MB))
+    return Step("fsync", (path, length, file), (), of_block.user)
+
+
+def recover_lease(choose: Choose, world: World) -> Step:
+    path, user = _known_file(choose, world)
+    return Step("recover_lease", (path,), (), user)
 
 
 def set_replication(choose: Choose, world: World) -> Step:
@@ -282,6 +310,14 @@ def get_block_locations(choose: Choose, world: World) -> Step:
     where = (choose.among((0, 0, 1, MB, -1)), choose.among((2**62, 1, MB, 0, -1)))
     path = PathOf(choose.number(0, 3)) if choose.number(0, 1) else _path(choose, world)
     return Step("get_block_locations", (path, *where))
+
+
+def _known_file(choose: Choose, world: World) -> tuple[Any, Any]:
+    """A file and who made it, mostly."""
+    if choose.number(0, 4) == 0:
+        return _path(choose, world), choose.among(tuple(USERS))
+    back = choose.among((0, 0, 1, 2, 3))
+    return PathOf(back), WriterOf(back)
 
 
 def _path(choose: Choose, world: World) -> Any:

@@ -14,6 +14,7 @@ from tests.model.steps import SUPERUSER, USERS
 
 from cairnfs.blocks.records import Block
 from cairnfs.namesystem.acl_operations import AclStatus
+from cairnfs.namesystem.append import LastBlockWithStatus
 from cairnfs.namesystem.directories import ContentSummary, Listing
 from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks
 from cairnfs.namesystem.quota_operations import QuotaUsage
@@ -102,6 +103,8 @@ def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
     if isinstance(got, LocatedBlock):
         block, offset = wanted
         return offset == got.offset_bytes and ids.match(block.id, _block_id(got.block))
+    if isinstance(got, LastBlockWithStatus):
+        return same_appended(wanted, got, ids)
     if isinstance(got, LocatedBlocks):
         return same_locations(wanted, got, ids)
     if isinstance(got, AclStatus):
@@ -110,6 +113,18 @@ def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
         types_add_up = got.type_bytes == (0, got.space_bytes, 0, 0, 0)
         return types_add_up and wanted == (got.inodes, got.space_bytes, got.quota)
     return bool(wanted == got)
+
+
+def same_appended(wanted: tuple[Any, ...], got: LastBlockWithStatus, ids: Ids) -> bool:
+    block, offset, status = wanted
+    if not same_status(status, got.status, ids):
+        return False
+    if block is None or got.block is None:
+        return block is None and got.block is None
+    return (block.length_bytes, offset) == (
+        got.block.block.length_bytes,
+        got.block.offset_bytes,
+    ) and ids.match(block.id, _block_id(got.block.block))
 
 
 def same_locations(wanted: tuple[Any, ...], got: LocatedBlocks, ids: Ids) -> bool:

@@ -157,6 +157,10 @@ class Pair:
     def _run_batch(self, batch: Batch) -> None:
         for step in batch.before:
             self._run_one(step)
+        # A file whose writer is gone is taken from it by a transaction of its own, before the
+        # call that wants it: nobody is to be gone while calls are made at the same time.
+        for user in USERS:
+            self._run_one(Step("renew_lease", user=user))
         self.product.delays.active = batch.slow
         started = [self._start(step) for step in batch.steps]
         outcomes = [self._answer(each) for each in started]
@@ -245,6 +249,15 @@ class Pair:
                     outcome.result.id,
                 )
             )
+        elif step.operation == "append":
+            path = step.arguments[0]
+            names = (self._for_model(step, path), self._for_product(step, path))
+            handle = Handle(self._user(step), *names, outcome.result[2].id)
+            self.handles.append(handle)
+            self._note_blocks(handle)
+        elif step.operation in ("truncate", "recover_lease"):
+            for handle in self.handles:
+                self._note_blocks(handle)
         elif step.operation == "add_block":
             block, _ = outcome.result
             for _, node in walk_nodes(self.model.root, "/"):
@@ -252,6 +265,11 @@ class Pair:
                     for handle in self.handles:
                         if handle.model_id == node.id and block.id not in handle.blocks:
                             handle.blocks.append(block.id)
+
+    def _note_blocks(self, handle: Handle) -> None:
+        for _, node in walk_nodes(self.model.root, "/"):
+            if node.id == handle.model_id:
+                handle.blocks = [block.id for block in node.blocks]
 
     # References.
 

@@ -18,7 +18,7 @@ from tests.namenode.rpc import RpcClient
 from cairnfs.blocks.records import Block, CheckQueue, StorageNumber
 from cairnfs.clock import ManualClock
 from cairnfs.config import Control, FormatSettings, NameNodeSettings
-from cairnfs.errors import IOException
+from cairnfs.errors import HdfsError, IOException
 from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
@@ -33,12 +33,13 @@ from cairnfs.store.schema import Table
 from cairnfs.testing.invariants import check_invariants
 from cairnfs.wire.framing import encode_varint
 from cairnfs.wire.proto import datanode_pb2 as pb
-from cairnfs.wire.proto import hdfs_pb2
+from cairnfs.wire.proto import hdfs_pb2, hdfs_server_pb2
 from cairnfs.wire.protocols import DATANODE_PROTOCOL
 
 SUPERUSER = "hdfs"
 BLOCK_BYTES = 1 << 20
 DEAD_AFTER_S = 630.0
+RBW = 1  # a replica that is being written
 
 Commands = list[pb.DatanodeCommandProto]
 Change = pb.ReceivedDeletedBlockInfoProto
@@ -68,6 +69,7 @@ class FakeDataNode:
         self.is_up = True
         self.told: list[int] = []  # blocks that it was told to delete
         self.queued: Commands = []  # what it was told, and has not done yet
+        self.refused: list[str] = []  # recoveries that a NameNode did not accept, and why
         self._client: RpcClient | None = None
 
     @property
@@ -139,8 +141,54 @@ class FakeDataNode:
                 self.register()
                 self.heartbeat()
                 self.report()
+            elif command.cmdType == pb.DatanodeCommandProto.BlockRecoveryCommand:
+                for block in command.recoveryCmd.blocks:
+                    self.recover(block)
             else:
                 self.obey(command.blkCmd)
+
+    def write(self, block: Block, length: int, stamp: int = 0) -> None:
+        """A client has written so much of a block, and goes on."""
+        storage = next(iter(self.disk))
+        self.disk[storage][block.id] = OnDisk(stamp or block.generation_stamp, length, RBW)
+
+    def recover(self, command: hdfs_server_pb2.RecoveringBlockProto) -> None:
+        """Lead a recovery, as `datanode.recovery` does."""
+        block = command.block.b
+        nodes = [self.cluster.nodes[info.id.datanodeUuid] for info in command.block.locs]
+        found = {
+            node: replica
+            for node in nodes
+            if node.is_up
+            and (replica := node.find(block.blockId)) is not None
+            and replica.stamp >= block.generationStamp
+            and replica.length
+        }
+        if not found and not all(node.is_up for node in nodes):
+            return
+        result = pb.CommitBlockSynchronizationRequestProto(
+            block=block,
+            newGenStamp=command.newGenStamp,
+            newLength=0,
+            closeFile=True,
+            deleteBlock=not found,
+        )
+        if found:
+            result.newLength = min(replica.length for replica in found.values())
+        if command.HasField("truncateBlock"):
+            result.newLength = command.truncateBlock.numBytes
+        for node in found:
+            node.receive(block.blockId, command.newGenStamp, result.newLength)
+            result.newTaragets.add().CopyFrom(node.registration.datanodeID)
+            result.newTargetStorages.append(next(iter(node.disk)))
+        self.commit(result)
+
+    def commit(self, result: pb.CommitBlockSynchronizationRequestProto) -> None:
+        """Say how a recovery has ended; a NameNode that does not like it will have it again."""
+        try:
+            self.client.call("commitBlockSynchronization", result)
+        except HdfsError as error:
+            self.refused.append(str(error))
 
     def obey(self, command: pb.BlockCommandProto) -> None:
         if command.action == pb.BlockCommandProto.INVALIDATE:
@@ -338,7 +386,7 @@ class FakeCluster:
     def step(self) -> None:
         """The redundancy duty, until it has nothing to do at once."""
         for _ in range(1000):
-            if not self.thread.wait(self.namenode.redundancy.step()):
+            if not self.thread.wait(self.namenode.care_for_blocks()):
                 return
         raise AssertionError("the duty never rests")
 

@@ -10,16 +10,21 @@ import pytest
 
 from cairnfs.namesystem import (
     acl_operations,
+    append,
     attributes,
     concat,
     delete,
     directories,
     file_blocks,
     files,
+    lease_recovery,
     leases,
+    open_files,
+    pipelines,
     quota_operations,
     rename,
     symlinks,
+    truncate,
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.rename import RenameOption
@@ -28,16 +33,21 @@ from cairnfs.transaction.calls import CallKey, Operation
 
 MODULES = [
     acl_operations,
+    append,
     attributes,
     concat,
     delete,
     directories,
     file_blocks,
     files,
+    lease_recovery,
     leases,
+    open_files,
+    pipelines,
     quota_operations,
     rename,
     symlinks,
+    truncate,
 ]
 
 
@@ -58,6 +68,7 @@ def test_the_calls_that_hadoop_marks_are_run_at_most_once() -> None:
     # @AtMostOnce in Hadoop's ClientProtocol, as far as we have the calls.
     assert marked == {
         "create",
+        "append",
         "rename",
         "rename2",
         "concat",

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from tests.namenode.datanodes import FakeCluster, FakeDataNode, OnDisk, fake_cluster
 
 from cairnfs.blocks.records import AdminState, Block, CheckQueue
 from cairnfs.blocks.reports import mark_corrupt
 from cairnfs.errors import IOException
-from cairnfs.namesystem.file_blocks import update_pipeline
+from cairnfs.namesystem.pipelines import update_block_for_pipeline, update_pipeline
 from cairnfs.namesystem.redundancy import drop_replicas, inspect_blocks, settle_checks
 from cairnfs.store.schema import Table
 from cairnfs.wire.proto import datanode_pb2 as pb
@@ -447,9 +446,8 @@ def test_a_replica_of_an_older_generation_is_kept_as_long_as_there_is_no_other(
     block = cluster.add_block("/f")
     stamp = block.generation_stamp
     target, other = (a, b) if numbers_of(cluster, a) == list(block.targets) else (b, a)
-    newer = msgspec.structs.replace(block, generation_stamp=stamp + 100)
-    restamp(cluster, block, newer)
-    target.receive(block.id, stamp + 100, 10)
+    newer = restamp(cluster, block)
+    target.receive(block.id, newer.generation_stamp, 10)
     assert cluster.complete("/f", newer, 10)
     other.receive(block.id, stamp, 10)
     target.die()
@@ -463,12 +461,8 @@ def test_a_replica_of_an_older_generation_is_kept_as_long_as_there_is_no_other(
     cluster.check_calm()
 
 
-def restamp(cluster: FakeCluster, block: Block, newer: Block) -> None:
-    cluster.call(
-        update_pipeline,
-        cluster.client.caller,
-        cluster.client.client_name,
-        block,
-        newer,
-        list(block.targets),
-    )
+def restamp(cluster: FakeCluster, block: Block) -> Block:
+    who = (cluster.client.caller, cluster.client.client_name)
+    newer: Block = cluster.call(update_block_for_pipeline, *who, block).block
+    cluster.call(update_pipeline, *who, block, newer, list(block.targets))
+    return newer

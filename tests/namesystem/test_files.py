@@ -16,7 +16,6 @@ from cairnfs.errors import (
     IOException,
     LeaseExpiredException,
     ParentNotDirectoryException,
-    RecoveryInProgressException,
 )
 from cairnfs.namesystem import file_blocks
 from cairnfs.namesystem.leases import SOFT_LIMIT_MS
@@ -104,8 +103,9 @@ def test_a_file_that_another_client_writes_is_refused_in_other_words(fs: Scratch
     with pytest.raises(AlreadyBeingCreatedException):
         other.create("/f")
     fs.clock.advance(1)
-    with pytest.raises(RecoveryInProgressException, match="lease recovery is in progress"):
+    with pytest.raises(FileAlreadyExistsException):  # it is closed first
         other.create("/f")
+    assert fs.is_file_closed("/f")
 
 
 def test_overwriting_an_open_file_takes_it_from_its_writer(fs: ScratchClient) -> None:

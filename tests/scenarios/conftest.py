@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from tests.scenarios.hadoop import FsShell
+from tests.scenarios.jvm import Jvm
 
 from cairnfs.testing.cluster import Cluster
 
@@ -43,6 +44,31 @@ def cluster(make_cluster: MakeCluster) -> Cluster:
 @pytest.fixture
 def shell(cluster: Cluster, tmp_path: Path) -> FsShell:
     return FsShell(cluster, tmp_path / "hadoop")
+
+
+MakeJvm = Callable[..., Jvm]
+
+
+@pytest.fixture
+def make_java(tmp_path: Path) -> Iterator[MakeJvm]:
+    """Starts clients of a cluster, each a JVM of its own, and ends them."""
+    started: list[Jvm] = []
+
+    def make(cluster: Cluster, settings: Mapping[str, str] | None = None) -> Jvm:
+        started.append(Jvm(cluster, tmp_path / f"java{len(started)}", settings))
+        return started[-1]
+
+    try:
+        yield make
+    finally:
+        for java in started:
+            java.kill()
+
+
+@pytest.fixture
+def java(cluster: Cluster, make_java: MakeJvm) -> Jvm:
+    """Hadoop's client, call by call."""
+    return make_java(cluster)
 
 
 @pytest.fixture

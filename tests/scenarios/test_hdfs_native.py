@@ -55,8 +55,9 @@ def test_a_tree(cluster: Cluster, content: Callable[[int], bytes]) -> None:
     assert read(client, "/a/b/big") == b"other"
     with pytest.raises(Exception, match="NotEmpty"):
         client.delete("/a")
-    with pytest.raises(Exception, match="append is not supported"):
-        client.append("/a/b/big")
+    with client.append("/a/b/big") as file:
+        file.write(b" and more")
+    assert read(client, "/a/b/big") == b"other and more"
     assert client.delete("/a", recursive=True)
     assert [status.path for status in client.list_status("/")] == []
 

@@ -28,11 +28,12 @@ StorageNumber = NewType("StorageNumber", int)
 
 
 class BlockState(enum.IntEnum):
-    """How far a block is; Hadoop's BlockUCState, recovery aside."""
+    """How far a block is; of Hadoop's BlockUCState, UNDER_RECOVERY is `Block.is_recovering`."""
 
     UNDER_CONSTRUCTION = 0
     COMMITTED = 1  # its writer has said how long it is
     COMPLETE = 2
+    TRUNCATING = 3  # its replicas are longer, and are being cut to its length
 
 
 class StorageType(enum.IntEnum):
@@ -77,17 +78,33 @@ class CheckQueue(enum.IntEnum):
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One block of a file.  Its row's version says since when it is so."""
+    """One block of a file.  Its row's version says since when it is so.
+
+    While it is written, its replicas may already have a stamp that its row has not: one that
+    was given to a writer who mends a pipeline, or to a recovery that is under way.
+    """
 
     id: BlockId
     generation_stamp: GenerationStamp
-    length_bytes: int
+    length_bytes: int  # of one that is being written: what is known to be acknowledged
     state: BlockState
     targets: tuple[StorageNumber, ...] = ()  # the pipeline, while it is written
+    newest_stamp: int = 0  # the last that was given out for it, if not its own
+    is_recovering: bool = False  # its writer is gone: DataNodes are to agree on its length
+    is_flushed: bool = False  # its writer has been told that something in it is safe
 
     def with_length(self, length_bytes: int) -> Block:
         """The same block as its writer reports it: so many bytes were written."""
         return msgspec.structs.replace(self, length_bytes=length_bytes)
+
+    @property
+    def last_stamp(self) -> GenerationStamp:
+        """The greatest stamp that a replica of it may have."""
+        return GenerationStamp(max(self.generation_stamp, self.newest_stamp))
+
+    def completed(self) -> Block:
+        """The same block, when its replicas are what they should be."""
+        return Block(self.id, self.generation_stamp, self.length_bytes, state=BlockState.COMPLETE)
 
     def __str__(self) -> str:
         return f"blk_{self.id}_{self.generation_stamp}"
@@ -164,6 +181,14 @@ class Invalidation(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return Replica(self.block_id, self.generation_stamp, self.length_bytes, self.status)
 
 
+class Recovery(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A block that DataNodes have to bring to one length, under a new stamp."""
+
+    inode_id: int
+    began_ms: int
+    may_remove: bool = False  # every DataNode that may have it takes part in the attempt
+
+
 class Deletion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A replica that its DataNode has deleted: older reports may still speak of it."""
 
@@ -176,6 +201,7 @@ register(Table.DATANODES, DataNode)
 register(Table.CHECKS, Check, id_of=lambda check: check.block_id)
 register(Table.INVALIDATIONS, Invalidation, id_of=lambda invalidation: invalidation.block_id)
 register(Table.DELETIONS, Deletion)
+register(Table.RECOVERIES, Recovery)
 
 
 def block_key(inode_id: int, index: int) -> Key:
@@ -194,6 +220,10 @@ def invalidation_key(storage: int, block_id: int) -> Key:
 
 def deletion_key(storage: int, block_id: int) -> Key:
     return (Table.DELETIONS, storage, NUMBER.pack(block_id))
+
+
+def recovery_key(block_id: int) -> Key:
+    return (Table.RECOVERIES, 0, NUMBER.pack(block_id))
 
 
 def check_key(block_id: int, queue: CheckQueue = CheckQueue.NEW) -> Key:

@@ -229,7 +229,7 @@ def _receive(
             return Verdict.BEING_WRITTEN
         status = ReplicaStatus.UNFINISHED
     replica = Replica(reported.block_id, reported.generation_stamp, reported.length_bytes, status)
-    _store(tx, storage, replica, block_row, block)
+    store_replica(tx, storage, replica, block_row, block)
     return Verdict.STORED
 
 
@@ -248,9 +248,10 @@ def _is_being_deleted(
     return as_of is not None and tx.get(key) is not None and tx.changed_after(key, as_of)
 
 
-def _store(
+def store_replica(
     tx: Transaction, storage: StorageNumber, replica: Replica, block_row: Key, block: Block
 ) -> None:
+    """Put down a replica of a block; one that waited for its first is complete now."""
     key = replica_key(storage, block.id)
     known: Replica | None = tx.get(key)
     if (
@@ -267,7 +268,7 @@ def _store(
     if block.state is BlockState.COMPLETE:
         put_check(tx, block.id)
     elif block.state is BlockState.COMMITTED and replica.is_good_for(block):
-        tx.put(block_row, msgspec.structs.replace(block, state=BlockState.COMPLETE, targets=()))
+        tx.put(block_row, block.completed())
 
 
 def _refuse(

@@ -144,15 +144,20 @@ class BlockRecovery:
                 or found.block.length_bytes == 0
             ):
                 continue
-            if found.state <= ReplicaState.RWR:
+            # What the NameNode knows to be acknowledged must be there.
+            if found.state <= ReplicaState.RWR and found.block.length_bytes >= block.length_bytes:
                 usable.append((location.id, participant, found))
             else:
                 unusable += 1
-        if failed == len(located.locs):
-            raise IOException(f"All datanodes failed: block={block}")
+        if failed and not usable:
+            raise IOException(
+                f"{failed} of {len(located.locs)} DataNodes cannot be asked about {block}, and the"
+                " others have nothing of it"
+            )
         if unusable and not usable:
             raise IOException(
-                f"Found {unusable} replica(s) for block {block} but none is in RWR or better state"
+                f"Found {unusable} replica(s) for block {block} but none is in RWR or better state,"
+                f" with at least {block.length_bytes} bytes"
             )
         return usable
 

@@ -65,6 +65,8 @@ def settings_of(config: Config, default_store: str = "") -> NameNodeSettings:
         safe_mode_threshold=config.number("namenode.safe_mode_threshold"),
         datanode_stale_after_s=config.number("namenode.datanode_stale_after_s"),
         datanode_dead_after_s=config.number("namenode.datanode_dead_after_s"),
+        lease_soft_limit_s=config.number("leases.soft_limit_s"),
+        lease_hard_limit_s=config.number("leases.hard_limit_s"),
         data_through_namenode=config.is_on("namenode.data_through_namenode"),
         audit=AuditSettings(
             config.text("audit.file"),

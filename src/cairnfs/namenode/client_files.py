@@ -11,6 +11,7 @@ from cairnfs.namenode.block_messages import (
     fill_block_to_write,
     from_extended_block,
 )
+from cairnfs.namenode.client_open_files import run_or_release
 from cairnfs.namenode.messages import (
     encode_bool,
     encode_found_status,
@@ -18,7 +19,7 @@ from cairnfs.namenode.messages import (
     to_signed,
 )
 from cairnfs.namenode.service import IncomingCall, Service
-from cairnfs.namesystem import file_blocks, files, leases
+from cairnfs.namesystem import file_blocks, files, leases, pipelines
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -40,9 +41,10 @@ _parse = FsPath.parse
 def create(call: IncomingCall, request: pb.CreateRequestProto) -> None:
     if request.ecPolicyName:
         raise UnsupportedOperationException("create is not supported with an erasure coding policy")
-    call.run(
+    run_or_release(
+        call,
         files.create,
-        encode_found_status,
+        lambda status: call.answer(encode_found_status(status)),
         _parse(request.src),
         request.masked.perm,
         request.unmasked.perm if request.HasField("unmasked") else None,
@@ -51,6 +53,7 @@ def create(call: IncomingCall, request: pb.CreateRequestProto) -> None:
         request.createParent,
         request.replication,
         to_signed(request.blockSize),
+        call.namenode.settings.lease_soft_limit_ms,
     )
 
 
@@ -102,7 +105,7 @@ def get_additional_datanode(
         return _encode_block(call, pb.GetAdditionalDatanodeResponseProto(), located)
 
     call.run(
-        file_blocks.get_additional_datanode,
+        pipelines.get_additional_datanode,
         encode,
         path,
         request.clientName,
@@ -116,7 +119,7 @@ def update_block_for_pipeline(
     call: IncomingCall, request: pb.UpdateBlockForPipelineRequestProto
 ) -> None:
     call.run(
-        file_blocks.update_block_for_pipeline,
+        pipelines.update_block_for_pipeline,
         lambda block: _encode_block(call, pb.UpdateBlockForPipelineResponseProto(), block),
         request.clientName,
         from_extended_block(request.block),
@@ -129,7 +132,7 @@ def update_pipeline(call: IncomingCall, request: pb.UpdatePipelineRequestProto) 
         call, [node.datanodeUuid for node in request.newNodes], request.storageIDs
     )
     call.run(
-        file_blocks.update_pipeline,
+        pipelines.update_pipeline,
         encode_nothing,
         request.clientName,
         from_extended_block(request.oldBlock),
@@ -153,7 +156,7 @@ def abandon_block(call: IncomingCall, request: pb.AbandonBlockRequestProto) -> N
 @CALLS.handler
 def fsync(call: IncomingCall, request: pb.FsyncRequestProto) -> None:
     call.run(
-        file_blocks.fsync,
+        pipelines.fsync,
         encode_nothing,
         _parse(request.src),
         request.client,
@@ -211,33 +214,8 @@ class Completion:
 
 
 @CALLS.handler
-def append(call: IncomingCall, request: pb.AppendRequestProto) -> None:
-    raise UnsupportedOperationException("append is not supported yet")
-
-
-@CALLS.handler
-def truncate(call: IncomingCall, request: pb.TruncateRequestProto) -> None:
-    raise UnsupportedOperationException("truncate is not supported yet")
-
-
-# Leases
-
-
-@CALLS.handler
 def renew_lease(call: IncomingCall, request: pb.RenewLeaseRequestProto) -> None:
     call.run(leases.renew_lease, encode_nothing, request.clientName)
-
-
-@CALLS.handler
-def recover_lease(call: IncomingCall, request: pb.RecoverLeaseRequestProto) -> None:
-    raise UnsupportedOperationException("recoverLease is not supported yet")
-
-
-@CALLS.handler
-def list_open_files(
-    call: IncomingCall, request: pb.ListOpenFilesRequestProto
-) -> pb.ListOpenFilesResponseProto:
-    return pb.ListOpenFilesResponseProto(hasMore=False, types=request.types)
 
 
 def _encode_block(

@@ -7,6 +7,7 @@ from cairnfs.namenode import (
     client_cluster,
     client_files,
     client_namespace,
+    client_open_files,
     client_reading,
 )
 from cairnfs.namenode.service import Service
@@ -15,6 +16,7 @@ CLIENT_SERVICE = Service.join(
     client_namespace.CALLS,
     client_reading.CALLS,
     client_files.CALLS,
+    client_open_files.CALLS,
     client_cluster.CALLS,
     client_absent.CALLS,
 )

@@ -10,8 +10,13 @@ import logging
 from collections.abc import Sequence
 
 from cairnfs.blocks.invalidations import take_invalidations
+from cairnfs.blocks.records import Block, StorageNumber
 from cairnfs.blocks.registration import ReportedStorage, list_datanodes, register_datanode
-from cairnfs.namenode.block_messages import fill_datanode_id
+from cairnfs.namenode.block_messages import (
+    fill_block_to_write,
+    fill_datanode_id,
+    from_extended_block,
+)
 from cairnfs.namenode.call_tasks import answer_with
 from cairnfs.namenode.datanode_identity import (
     decode_registration,
@@ -23,8 +28,11 @@ from cairnfs.namenode.datanode_reports import CALLS as REPORTS
 from cairnfs.namenode.datanode_reports import grant_lease, learn_block_ids
 from cairnfs.namenode.datanode_reports import run_bad_blocks as run_bad_blocks
 from cairnfs.namenode.datanodes import LiveDataNode, Located, StorageUsage
+from cairnfs.namenode.messages import to_signed
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.service import IncomingCall, Service
+from cairnfs.namesystem import block_recovery
+from cairnfs.namesystem.file_blocks import LocatedBlock
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2, hdfs_server_pb2
 from cairnfs.wire.protocols import DATANODE_LIFELINE_PROTOCOL, DATANODE_PROTOCOL, as_text
@@ -113,10 +121,53 @@ async def _take_heartbeat(
     if not namenode.gives_commands or namenode.safe_mode.is_on:
         node.transfers.clear()  # of a time when it was for us to give them
         node.told.clear()
+        namenode.block_recoveries.forget()
         return response
+    _add_recoveries(namenode, node, response)
     _add_transfers(namenode, node, response)
     await _add_invalidations(namenode, node, response)
     return response
+
+
+@CALLS.handler
+def commit_block_synchronization(
+    call: IncomingCall, request: pb.CommitBlockSynchronizationRequestProto
+) -> None:
+    """A primary has recovered a block."""
+    datanodes = call.namenode.datanodes
+    found = map(
+        datanodes.number_of,
+        [target.datanodeUuid for target in request.newTaragets],
+        request.newTargetStorages,
+    )
+    answer_with(
+        call,
+        _commit_recovered(
+            call.namenode,
+            from_extended_block(request.block),
+            to_signed(request.newGenStamp),
+            to_signed(request.newLength),
+            request.deleteBlock,
+            [number for number in found if number is not None],
+        ),
+    )
+
+
+async def _commit_recovered(
+    namenode: NameNode,
+    block: Block,
+    stamp: int,
+    length_bytes: int,
+    removes: bool,
+    storages: list[StorageNumber],
+) -> pb.CommitBlockSynchronizationResponseProto:
+    namenode.safe_mode.check_off("commit_block_synchronization", ())
+    await namenode.call(
+        block_recovery.commit_block_synchronization, block, stamp, length_bytes, removes, storages
+    )
+    what = "removed" if removes else f"recovered with {length_bytes} bytes as generation {stamp}"
+    log.info("%s was %s", block, what)
+    return pb.CommitBlockSynchronizationResponseProto()
 
 
 @LIFELINE_SERVICE.handler
@@ -195,6 +246,24 @@ def _heartbeat_response(namenode: NameNode) -> pb.HeartbeatResponseProto:
     response.haStatus.state = state.ACTIVE if namenode.gives_commands else state.STANDBY
     response.haStatus.txid = max(namenode.statistics.committed, 1)
     return response
+
+
+def _add_recoveries(
+    namenode: NameNode, node: LiveDataNode, response: pb.HeartbeatResponseProto
+) -> None:
+    """Have a DataNode lead the recovery of blocks."""
+    attempts = namenode.block_recoveries.take(node)
+    if not attempts:
+        return
+    command = response.cmds.add(cmdType=pb.DatanodeCommandProto.BlockRecoveryCommand)
+    for attempt in attempts:
+        message = command.recoveryCmd.blocks.add(newGenStamp=attempt.stamp)
+        storages = attempt.participants.storages
+        fill_block_to_write(message.block, namenode, LocatedBlock(attempt.block, 0, storages))
+        if attempt.cut_bytes is not None:
+            message.truncateBlock.blockId = attempt.block.id
+            message.truncateBlock.genStamp = attempt.stamp
+            message.truncateBlock.numBytes = attempt.cut_bytes
 
 
 def _add_transfers(

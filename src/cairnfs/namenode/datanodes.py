@@ -347,6 +347,8 @@ class DataNodes:
                 is_new_block=not existing,
                 no_local_write=bool(flags & NO_LOCAL_WRITE),
             )
+            if not placement.targets and existing:
+                return ()  # as HDFS says it; whether to go on with fewer is for the client
             if not placement.targets:
                 nobody = "no" if not excluded else str(len(excluded))
                 raise IOException(

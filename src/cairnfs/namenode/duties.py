@@ -47,6 +47,7 @@ class Duties:
         opened: OpenStore,
         clock: Clock,
         interval_s: float,
+        lease_hard_limit_ms: int,
         more: Mapping[str, Step] | None = None,
     ) -> None:
         self._runner = runner
@@ -54,6 +55,7 @@ class Duties:
         self._membership = opened.membership
         self._clock = clock
         self._interval_s = interval_s
+        self._lease_hard_limit_ms = lease_hard_limit_ms
         self._task: asyncio.Task[None] | None = None
         self._holders_seen = b""
         self._steps: dict[str, Step] = {
@@ -102,7 +104,7 @@ class Duties:
 
     async def forget_holders(self) -> int:
         """Forget clients that were not heard of for long; whether there are more to look at."""
-        call = Call(forget_holders, (self._holders_seen,))
+        call = Call(forget_holders, (self._holders_seen, self._lease_hard_limit_ms))
         self._holders_seen = await run(self._runner, call)
         return len(self._holders_seen)
 

@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import threading
 import uuid
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Self
 
 from cairnfs.blocks.records import Block, StorageNumber, StorageType
@@ -23,16 +23,20 @@ from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem import (
     acl_operations,
+    append,
     attributes,
     concat,
     delete,
     directories,
     file_blocks,
     files,
+    lease_recovery,
     leases,
+    pipelines,
     quota_operations,
     rename,
     symlinks,
+    truncate,
 )
 from cairnfs.namesystem.acls import parse_spec
 from cairnfs.namesystem.inodes import AclEntry, Inode, InodeId
@@ -185,7 +189,7 @@ class ClientProtocol:
         flags = files.CreateFlag.CREATE.value
         if overwrite:
             flags |= files.CreateFlag.OVERWRITE.value
-        return self._call(
+        return self._call_or_release(
             files.create,
             FsPath.parse(path),
             mode,
@@ -207,6 +211,32 @@ class ClientProtocol:
             previous,
             InodeId(file_id),
             _no_targets,
+        )
+
+    def append(self, path: str, *, to_new_block: bool = False) -> append.LastBlockWithStatus:
+        flags = files.CreateFlag.APPEND.value
+        if to_new_block:
+            flags |= files.CreateFlag.NEW_BLOCK.value
+        return self._call_or_release(
+            append.append, FsPath.parse(path), self.client_name, flags, _no_replicas
+        )
+
+    def truncate(self, path: str, new_length_bytes: int) -> bool:
+        return self._call_or_release(
+            truncate.truncate,
+            FsPath.parse(path),
+            new_length_bytes,
+            self.client_name,
+            _no_replicas,
+        )
+
+    def fsync(self, path: str, last_block_length_bytes: int = -1, file_id: int = 0) -> None:
+        self._call(
+            pipelines.fsync,
+            FsPath.parse(path),
+            self.client_name,
+            InodeId(file_id),
+            last_block_length_bytes,
         )
 
     def abandon_block(self, path: str, block: Block, file_id: int = 0) -> None:
@@ -239,6 +269,9 @@ class ClientProtocol:
 
     def renew_lease(self) -> None:
         self._call(leases.renew_lease, self.client_name)
+
+    def recover_lease(self, path: str) -> bool:
+        return self._call(lease_recovery.recover_lease, FsPath.parse(path), self.client_name)
 
     # Attributes.
 
@@ -299,6 +332,15 @@ class ClientProtocol:
     def get_quota_usage(self, path: str) -> quota_operations.QuotaUsage:
         return self._call(quota_operations.get_quota_usage, FsPath.parse(path))
 
+    def _call_or_release(self, operation: Operation[R], *arguments: Any) -> R:
+        """Call; take the file from a writer who is gone, and call again."""
+        limit_ms = self._namenode.namenode.settings.lease_soft_limit_ms
+        try:
+            return self._call(operation, *arguments, limit_ms)
+        except lease_recovery.LeaseRecoveryNeeded as needed:
+            self._run(lease_recovery.release_lease, needed.inode_id, limit_ms)
+        return self._call(operation, *arguments, limit_ms)
+
     def _call(self, operation: Operation[R], *arguments: Any) -> R:
         return self._run(operation, self.caller, *arguments)
 
@@ -317,4 +359,9 @@ def _entries(spec: str | Iterable[AclEntry], *, with_permissions: bool = True) -
 
 def _no_targets(file: Inode) -> tuple[StorageNumber, ...]:
     """Whoever calls from this process keeps data elsewhere, if at all."""
+    return ()
+
+
+def _no_replicas(block: Block, storages: Sequence[StorageNumber]) -> tuple[StorageNumber, ...]:
+    """As above."""
     return ()

@@ -12,8 +12,10 @@ from typing import Any, assert_never
 
 from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import Control, NameNodeSettings
+from cairnfs.namenode.block_recoveries import BlockRecoveries
 from cairnfs.namenode.datanodes import DataNodes
 from cairnfs.namenode.duties import Duties, Step
+from cairnfs.namenode.lease_expiry import LEASES, LeaseExpiry
 from cairnfs.namenode.opening import OpenStore, open_store
 from cairnfs.namenode.redundancy import REDUNDANCY, Redundancy
 from cairnfs.namenode.safe_mode import SafeMode
@@ -61,7 +63,16 @@ class NameNode:
             clock,
             excluded_hosts_file=settings.excluded_hosts_file,
         )
-        duties: dict[str, Step] = {REDUNDANCY: self.redundancy.step}
+        self.block_recoveries = BlockRecoveries(
+            self._runner, self.store, self.datanodes, self.safe_mode
+        )
+        self.lease_expiry = LeaseExpiry(
+            self._runner, self.store, self.safe_mode, clock, settings.lease_hard_limit_ms
+        )
+        duties: dict[str, Step] = {
+            LEASES: self.lease_expiry.step,
+            REDUNDANCY: self.care_for_blocks,
+        }
         if settings.trash.emptier_interval_ms:
             superuser = self.caller(self.superuser)
             trash = Trash(self._runner, clock, self.safe_mode, settings.trash, superuser)
@@ -71,6 +82,7 @@ class NameNode:
             opened,
             clock,
             settings.duty_interval_s,
+            settings.lease_hard_limit_ms,
             duties,
         )
 
@@ -109,6 +121,10 @@ class NameNode:
     def caller(self, user: str, groups: tuple[str, ...] = (), address: str = "") -> Caller:
         """Who calls, with the rights that this namespace gives them."""
         return make_caller(user, groups, self.superuser, self.supergroup, address)
+
+    async def care_for_blocks(self) -> int:
+        """What DataNodes are to do with blocks: the duty of whoever gives commands."""
+        return await self.block_recoveries.step() + await self.redundancy.step()
 
     @property
     def gives_commands(self) -> bool:

@@ -19,18 +19,20 @@ from cairnfs.blocks.records import Replica, ReplicaStatus, StorageNumber
 from cairnfs.errors import HdfsError, SafeModeException
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.store.base import Reading, Scan, Store
-from cairnfs.store.schema import FIRST_BLOCK_ID, Table
+from cairnfs.store.schema import FIRST_BLOCK_ID, NUMBER, Table
 from cairnfs.transaction.records import decode
 
 log = logging.getLogger(__name__)
 
 REPLICAS_PAGE = 2_000  # rows counted while nobody else is served
+LEASES_PAGE = 500
 COUNT_AGAIN_S = 1.0  # if the store does not answer
 
 # What an operation does, in FSNamesystem's words; the path follows.
 _WORDS = {
     "abandon_block": "abandon block",
     "add_block": "add block to ",
+    "append": "append to file",
     "complete": "complete file ",
     "concat": "concat ",
     "create": "create file",
@@ -38,6 +40,7 @@ _WORDS = {
     "delete": "delete ",
     "fsync": "fsync file ",
     "mkdirs": "create directory ",
+    "recover_lease": "recover the lease of ",
     "modify_acl_entries": "modify ACL entries on ",
     "remove_acl": "remove ACL on ",
     "remove_acl_entries": "remove ACL entries on ",
@@ -51,6 +54,7 @@ _WORDS = {
     "set_quota": "set quota on ",
     "set_replication": "set replication for ",
     "set_times": "set times ",
+    "truncate": "truncate for ",
 }
 
 
@@ -95,7 +99,7 @@ class SafeMode:
         """The NameNode starts: find out how many blocks there are."""
         blocks = await self._store.count_rows(Table.BLOCKS)
         # The last block of an open file may have no replica yet.
-        self._total = blocks - await self._store.count_shared(Table.LEASES, Table.BLOCKS)
+        self._total = blocks - await self._count_open_files()
         self._needed = math.floor(self._total * self._threshold)
         self._is_starting = self._needed > 0
         if self._is_starting:
@@ -150,6 +154,20 @@ class SafeMode:
             f" {self._threshold:.4f} of total blocks {self._total}. Safe mode will be turned off"
             " automatically once the thresholds have been reached."
         )
+
+    async def _count_open_files(self) -> int:
+        """How many files that are being written have a block."""
+        count, after = 0, b""
+        while True:
+            leases = Scan(Table.LEASES, 0, after, LEASES_PAGE)
+            rows = (await self._store.read(Reading(scans=[leases]))).scans[leases]
+            files = [NUMBER.unpack(row.key[2])[0] for row in rows]
+            first_blocks = [Scan(Table.BLOCKS, id, b"", 1) for id in files]
+            found = await self._store.read(Reading(scans=first_blocks))
+            count += sum(bool(found.scans[scan]) for scan in first_blocks)
+            if len(rows) < LEASES_PAGE:
+                return count
+            after = rows[-1].key[2]
 
     async def _count(self) -> None:
         try:

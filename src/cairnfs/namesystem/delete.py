@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from cairnfs.blocks.checks import need_checks
+from cairnfs.blocks.records import Block, block_key
 from cairnfs.blocks.reports import need_replicas
 from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
 from cairnfs.namesystem import leases
@@ -104,6 +105,22 @@ def orphan(tx: Transaction, inode: Inode) -> None:
     """Leave a note that the rows below a detached inode are to be reclaimed."""
     covered_txid = max(tx.covered, inode.covered_txid)
     tx.put_new(orphan_key(inode.id), Orphan(inode.kind, covered_txid))
+
+
+def detach_blocks(tx: Transaction, blocks: Sequence[tuple[Key, Block]]) -> None:
+    """Take blocks out of a file, to be reclaimed as those of a deleted one are.
+
+    What a snapshot needs stays behind as a past version, and is not to be reclaimed.
+    """
+    id = InodeId(tx.next_inode_id())
+    count = 0
+    for key, block in blocks:
+        tx.delete(key)
+        if key not in tx.kept:
+            tx.put_new(block_key(id, count), block)
+            count += 1
+    if count:
+        tx.put_new(orphan_key(id), Orphan(Kind.FILE, 0))
 
 
 def orphan_key(id: int) -> Key:

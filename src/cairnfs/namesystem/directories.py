@@ -197,7 +197,7 @@ def get_content_summary(tx: Transaction, caller: Caller, path: FsPath) -> Conten
     if target.is_symlink:
         return ContentSummary(0, 0, 0, 1, 0, Quota(), (0,) * 5)
     space = charged_space(target)
-    return ContentSummary(target.length_bytes, 1, 0, 0, space, Quota(), (0, space, 0, 0, 0))
+    return ContentSummary(target.visible_bytes, 1, 0, 0, space, Quota(), (0, space, 0, 0, 0))
 
 
 def implied_mode(mode: int) -> int:

@@ -2,7 +2,7 @@
 
 Invariant: the rows of a file's blocks are numbered from 0 to
 `block_count - 1`, and only the last may be under construction, which
-`has_open_block` says; its length is not in `length_bytes` yet.
+`has_open_block` says; what is known of its length is in `open_bytes`, not in `length_bytes`.
 
 A block whose writer has said how long it is is *committed*, and *complete* as soon as a
 DataNode has reported a replica of it.  One that was given no targets (by callers in this
@@ -11,7 +11,7 @@ process, who keep data elsewhere) is complete on its writer's word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -129,82 +129,6 @@ def add_block(
     return LocatedBlock(block, file.length_bytes, targets)
 
 
-@operation(mutates=False)
-def get_additional_datanode(
-    tx: Transaction,
-    caller: Caller,
-    path: FsPath,
-    holder: str,
-    file_id: InodeId,
-    choose: ChooseTargets,
-) -> tuple[StorageNumber, ...]:
-    """Storages to take the place of those that a writer's pipeline has lost."""
-    lookup = leases.resolve_by_id(tx, caller, path, file_id)
-    return choose(leases.check_lease(tx, caller, lookup, file_id, holder))
-
-
-@operation()
-def update_block_for_pipeline(
-    tx: Transaction, caller: Caller, holder: str, block: Block
-) -> LocatedBlock:
-    """A new generation stamp for a pipeline that is being mended.
-
-    It counts once `update_pipeline` says that the replicas have it.
-    """
-    file, last = _open_block(tx, caller, holder, block)
-    stamp = GenerationStamp(tx.next_number("generation stamp"))
-    stamped = msgspec.structs.replace(last, generation_stamp=stamp)
-    return LocatedBlock(stamped, file.length_bytes, last.targets)
-
-
-@operation(at_most_once=True)
-def update_pipeline(
-    tx: Transaction,
-    caller: Caller,
-    holder: str,
-    old: Block,
-    new: Block,
-    targets: Sequence[StorageNumber],
-) -> None:
-    """The pipeline was mended: these storages have the block, under its new stamp."""
-    file, last = _open_block(tx, caller, holder, old)
-    if (
-        new.id != old.id
-        or new.generation_stamp <= last.generation_stamp
-        or new.length_bytes < last.length_bytes
-    ):
-        raise IOException(
-            f"Update {old} (size={last.length_bytes}) to an older state: {new}"
-            f" (size={new.length_bytes})"
-        )
-    changed = msgspec.structs.replace(
-        last, generation_stamp=new.generation_stamp, targets=tuple(targets)
-    )
-    tx.put(block_key(file.id, file.block_count - 1), changed)
-
-
-@operation()
-def fsync(
-    tx: Transaction,
-    caller: Caller,
-    path: FsPath,
-    holder: str,
-    file_id: InodeId,
-    last_block_length_bytes: int,
-) -> None:
-    """The file's last block has at least this length now; others may read so far."""
-    lookup = leases.resolve_by_id(tx, caller, path, file_id)
-    file = leases.check_lease(tx, caller, lookup, file_id, holder)
-    last = last_block(tx, file)
-    if last is None or not file.has_open_block:
-        return
-    if last.length_bytes < last_block_length_bytes <= file.block_size_bytes:
-        tx.put(
-            block_key(file.id, file.block_count - 1),
-            last.with_length(last_block_length_bytes),
-        )
-
-
 @operation()
 def abandon_block(
     tx: Transaction, caller: Caller, path: FsPath, holder: str, block: Block, file_id: InodeId
@@ -215,13 +139,9 @@ def abandon_block(
     last = last_block(tx, file)
     if last is None or not is_same_block(block, last) or not file.has_open_block:
         return
-    tx.delete(block_key(file.id, file.block_count - 1))
-    discard_block(tx, last)
-    refund(tx, lookup.ancestors, space(0, file.block_size_bytes * file.replication))
-    tx.put(
-        key_of(file),
-        msgspec.structs.replace(file, block_count=file.block_count - 1, has_open_block=False),
-    )
+    if last.length_bytes or last.is_flushed:
+        raise IOException(f"{last} of {lookup.path} has acknowledged data: it is not given back")
+    remove_open_block(tx, lookup, file, last)
 
 
 @operation(mutates=False)
@@ -266,10 +186,47 @@ def finish_last_block(
     length = reported.length_bytes
     finished = _finished(tx, msgspec.structs.replace(last, length_bytes=length), file.replication)
     tx.put(block_key(file.id, file.block_count - 1), finished)
-    unused = (file.block_size_bytes - length) * file.replication
-    refund(tx, lookup.ancestors, space(-length, unused))
+    return count_finished(tx, lookup, file, length)
+
+
+def count_finished(tx: Transaction, lookup: Lookup, file: Inode, length_bytes: int) -> Inode:
+    """The open block is as long as this, and will not grow: charge what it really takes."""
+    unused = (file.block_size_bytes - length_bytes) * file.replication
+    refund(tx, lookup.ancestors, space(file.open_bytes - length_bytes, unused))
     changed = msgspec.structs.replace(
-        file, length_bytes=file.length_bytes + length, has_open_block=False
+        file,
+        length_bytes=file.length_bytes + length_bytes,
+        has_open_block=False,
+        open_bytes=0,
+    )
+    tx.put(key_of(file), changed)
+    return changed
+
+
+def count_open_bytes(tx: Transaction, lookup: Lookup, file: Inode, length_bytes: int) -> None:
+    """So much of the open block is acknowledged."""
+    if length_bytes != file.open_bytes:
+        refund(tx, lookup.ancestors, space(file.open_bytes - length_bytes, 0))
+        tx.put(key_of(file), msgspec.structs.replace(file, open_bytes=length_bytes))
+
+
+def close_file(tx: Transaction, file: Inode) -> None:
+    """Nobody writes the file any more, and all its blocks are complete."""
+    leases.remove(tx, file.id)
+    tx.put(
+        key_of(file),
+        msgspec.structs.replace(file, under_construction=False, mtime_ms=tx.now_ms),
+    )
+
+
+def remove_open_block(tx: Transaction, lookup: Lookup, file: Inode, last: Block) -> Inode:
+    """The last block, which is being written, is not part of the file any more."""
+    tx.delete(block_key(file.id, file.block_count - 1))
+    discard_block(tx, last)
+    charged = file.block_size_bytes * file.replication
+    refund(tx, lookup.ancestors, space(file.open_bytes, charged))
+    changed = msgspec.structs.replace(
+        file, block_count=file.block_count - 1, has_open_block=False, open_bytes=0
     )
     tx.put(key_of(file), changed)
     return changed
@@ -306,7 +263,7 @@ def last_block(tx: Transaction, file: Inode) -> Block | None:
 def find_replicas(tx: Transaction, located: LocatedBlock) -> LocatedBlock:
     """Where a reader finds the block; one that is being written, where its writer writes."""
     block = located.block
-    if block.state is BlockState.UNDER_CONSTRUCTION:
+    if block.state in (BlockState.UNDER_CONSTRUCTION, BlockState.TRUNCATING):
         return msgspec.structs.replace(located, storages=block.targets)
     storages = good_replicas(tx, block)
     if not storages and block.state is BlockState.COMMITTED:
@@ -347,7 +304,7 @@ def _finished(tx: Transaction, block: Block, replication: int) -> Block:
     Its pipeline may have been shorter than it should be, from the start or in the end.
     """
     if not block.targets:
-        return msgspec.structs.replace(block, state=BlockState.COMPLETE)
+        return block.completed()
     committed = _committed(block, block.length_bytes)
     replicas = replicas_of(tx, block.id)
     good = sum(replica.is_good_for(committed) for _, replica in replicas)
@@ -355,7 +312,7 @@ def _finished(tx: Transaction, block: Block, replication: int) -> Block:
         put_check(tx, block.id)
     if not good:
         return committed
-    return msgspec.structs.replace(committed, state=BlockState.COMPLETE, targets=())
+    return committed.completed()
 
 
 def _committed(block: Block, length_bytes: int) -> Block:
@@ -368,19 +325,6 @@ def _check_progress(tx: Transaction, lookup: Lookup, file: Inode) -> None:
     before_last = _block_at(tx, file, file.block_count - 2)
     if before_last is not None and before_last.state is not BlockState.COMPLETE:
         raise NotReplicatedYetException(f"Not replicated yet: {lookup.path}")
-
-
-def _open_block(tx: Transaction, caller: Caller, holder: str, block: Block) -> tuple[Inode, Block]:
-    """The block that `holder` is writing, and its file, by the block's id."""
-    found = tx.list_by_id(Table.BLOCKS, block.id)
-    file: Inode | None = tx.get_by_id(Table.INODES, found[0][0][1]) if found else None
-    if file is None or not file.under_construction:
-        raise IOException(f"{block} does not exist or is not under construction")
-    leases.check_holder_of(tx, caller, file, holder)
-    last = last_block(tx, file)
-    if last is None or last.id != block.id or not file.has_open_block:
-        raise IOException(f"{block} is not the last block of its file, or is finished")
-    return file, last
 
 
 def _check_reported(lookup: Lookup, file: Inode, last: Block, reported: Block) -> None:

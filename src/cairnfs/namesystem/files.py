@@ -13,12 +13,10 @@ import msgspec
 from cairnfs.blocks.checks import put_check
 from cairnfs.blocks.records import Block, BlockState
 from cairnfs.errors import (
-    AlreadyBeingCreatedException,
     FileAlreadyExistsException,
     FileNotFoundException,
     IllegalArgumentException,
     IOException,
-    RecoveryInProgressException,
 )
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.acls import Acl, inherit_default
@@ -27,12 +25,14 @@ from cairnfs.namesystem.directories import add_directories, add_inode, implied_m
 from cairnfs.namesystem.file_blocks import (
     blocks_of,
     check_blocks_complete,
+    close_file,
     count_reported,
     finish_last_block,
     is_same_block,
     last_block,
 )
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.lease_recovery import check_not_being_written
 from cairnfs.namesystem.lookup import (
     check_ancestor_access,
     check_parent_exists,
@@ -85,6 +85,7 @@ def create(
     create_parents: bool,
     replication: int,
     block_size_bytes: int,
+    soft_limit_ms: int = leases.SOFT_LIMIT_MS,
 ) -> FileStatus:
     """Make a file and give its lease to `holder`; with OVERWRITE, in the place of another."""
     path.check_length("create")
@@ -110,7 +111,9 @@ def create(
 
     if existing is not None:
         if not may_overwrite:
-            _check_not_being_created(tx, caller, lookup.path, existing, holder)
+            check_not_being_written(
+                tx, caller, lookup.path, existing, holder, "CREATE_FILE", soft_limit_ms
+            )
             raise FileAlreadyExistsException(
                 f"{lookup.path} for client {caller.address} already exists"
             )
@@ -163,11 +166,7 @@ def complete(
     file = finish_last_block(tx, lookup, file, last)
     if not check_blocks_complete(tx, file):
         return False
-    leases.remove(tx, file.id)
-    tx.put(
-        key_of(file),
-        msgspec.structs.replace(file, under_construction=False, mtime_ms=tx.now_ms),
-    )
+    close_file(tx, file)
     return True
 
 
@@ -253,25 +252,4 @@ def _new_file(
         block_size_bytes=block_size_bytes,
         under_construction=True,
         acl=acl,
-    )
-
-
-def _check_not_being_created(
-    tx: Transaction, caller: Caller, path: FsPath, file: Inode, holder: str
-) -> None:
-    """A file that somebody is writing is refused in other words than one that exists."""
-    if not file.under_construction:
-        return
-    lease = leases.get(tx, file.id)
-    failure = f"Failed to CREATE_FILE {path} for {holder} on {caller.address} because"
-    if lease.holder == holder:
-        raise AlreadyBeingCreatedException(
-            f"{failure} {holder} is already the current lease holder."
-        )
-    if tx.now_ms - leases.last_heard_ms(tx, lease) > leases.SOFT_LIMIT_MS:
-        raise RecoveryInProgressException(
-            f"{failure} lease recovery is in progress. Try again later."
-        )
-    raise AlreadyBeingCreatedException(
-        f"{failure} this file lease is currently owned by {lease.holder} on {lease.client_machine}"
     )

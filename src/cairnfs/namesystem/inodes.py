@@ -89,6 +89,14 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # by where it was before it was moved: its versions up to then are needed.
     covered_txid: int = 0
 
+    # Files being written: what is known to be in the open block.
+    open_bytes: int = 0
+
+    @property
+    def visible_bytes(self) -> int:
+        """How long a file is to whoever asks: with what is known of its open block."""
+        return self.length_bytes + self.open_bytes
+
     @property
     def is_directory(self) -> bool:
         return self.kind is Kind.DIRECTORY

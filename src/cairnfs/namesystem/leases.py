@@ -5,6 +5,10 @@ the same transaction.  A lease lives as long as its holder is heard of: what
 counts is the later of when the lease was granted and when its holder last
 renewed, so that a client renews all its leases by one row, and creating a file
 does not touch that row.
+
+A writer who is gone loses its lease to the NameNodes (`NAMENODE_HOLDER`), which close the
+file as soon as its blocks allow it (`lease_recovery`): from then on no call of the old
+writer is taken.
 """
 
 from __future__ import annotations
@@ -21,13 +25,14 @@ from cairnfs.namesystem.lookup import Lookup, path_of, resolve, resolve_to_write
 from cairnfs.namesystem.paths import FsPath, check_text
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.store.base import Key
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
 
-SOFT_LIMIT_MS = 60_000
-HARD_LIMIT_MS = 20 * 60_000
+SOFT_LIMIT_MS = 60_000  # after this, another client may take the file over
+HARD_LIMIT_MS = 20 * 60_000  # after this, the file is closed (dfs.namenode.lease-hard-limit-sec)
+NAMENODE_HOLDER = "HDFS_NameNode"  # as Hadoop calls it
 HOLDERS_PAGE = 100  # clients looked at by one transaction
 
 
@@ -38,6 +43,10 @@ class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
     client_machine: str
     granted_ms: int
     user: str  # who opened the file: a client's name alone proves nothing
+
+    @property
+    def is_being_recovered(self) -> bool:
+        return self.holder == NAMENODE_HOLDER
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -51,7 +60,7 @@ register(Table.HOLDERS, Holder)
 
 
 def lease_key(inode_id: int) -> Key:
-    return (Table.LEASES, inode_id, b"")
+    return (Table.LEASES, 0, NUMBER.pack(inode_id))
 
 
 def holder_key(holder: str) -> Key:
@@ -59,10 +68,16 @@ def holder_key(holder: str) -> Key:
 
 
 def grant(tx: Transaction, inode_id: InodeId, holder: str, caller: Caller) -> None:
-    """Give the lease of a file that has none."""
-    key = lease_key(inode_id)
-    assert tx.get(key) is None, f"inode {inode_id} has a lease already"
-    tx.put(key, Lease(holder, caller.address, tx.now_ms, caller.user))
+    """Give the lease of a file that has none, as any file that is closed or new."""
+    tx.put_new(lease_key(inode_id), Lease(holder, caller.address, tx.now_ms, caller.user))
+
+
+def take_away(tx: Transaction, inode_id: InodeId) -> None:
+    """The writer is gone: the file is for the NameNodes to close."""
+    lease = get(tx, inode_id)
+    if not lease.is_being_recovered:
+        taken = msgspec.structs.replace(lease, holder=NAMENODE_HOLDER, granted_ms=tx.now_ms)
+        tx.put(lease_key(inode_id), taken)
 
 
 def remove(tx: Transaction, inode_id: InodeId) -> None:
@@ -79,10 +94,11 @@ def get(tx: Transaction, inode_id: InodeId) -> Lease:
     return lease
 
 
-def last_heard_ms(tx: Transaction, lease: Lease) -> int:
-    """When the holder of a lease last showed that it is alive."""
+def is_expired(tx: Transaction, lease: Lease, limit_ms: int) -> bool:
+    """Whether the holder of a lease was not heard of for longer than this."""
     holder: Holder | None = tx.get(holder_key(lease.holder))
-    return lease.granted_ms if holder is None else max(lease.granted_ms, holder.renewed_ms)
+    heard_ms = lease.granted_ms if holder is None else max(lease.granted_ms, holder.renewed_ms)
+    return tx.now_ms - heard_ms > limit_ms
 
 
 @operation()
@@ -95,14 +111,14 @@ def renew_lease(tx: Transaction, caller: Caller, holder: str) -> None:
 
 
 @operation()
-def forget_holders(tx: Transaction, after: bytes) -> bytes:
+def forget_holders(tx: Transaction, after: bytes, limit_ms: int) -> bytes:
     """Remove clients of a page that were not heard of for long; returns where to go on.
 
     A lease that such a client still had is past its hard limit with or without the row.
     """
     page = tx.scan(Table.HOLDERS, 0, after, HOLDERS_PAGE)
     for key, holder in page:
-        if tx.now_ms - holder.renewed_ms > HARD_LIMIT_MS:
+        if tx.now_ms - holder.renewed_ms > limit_ms:
             tx.delete(key)
     return page[-1][0][2] if len(page) == HOLDERS_PAGE else b""
 
@@ -143,10 +159,10 @@ def check_lease(tx: Transaction, caller: Caller, lookup: Lookup, id: InodeId, ho
         raise LeaseExpiredException(
             f"File is not open for writing: {_describe(lookup.path, id, holder)}"
         )
-    owner = check_user(tx, caller, inode, holder).holder
-    if owner != holder:
+    lease = check_user(tx, caller, inode, holder)
+    if lease.holder != holder or lease.is_being_recovered:
         raise LeaseExpiredException(
-            f"Client (={holder}) is not the lease owner (={owner}:"
+            f"Client (={holder}) is not the lease owner (={lease.holder}:"
             f" {_describe(lookup.path, id, holder)}"
         )
     return inode
@@ -164,11 +180,11 @@ def check_user(tx: Transaction, caller: Caller, inode: Inode, holder: str) -> Le
 
 def check_holder_of(tx: Transaction, caller: Caller, inode: Inode, holder: str) -> None:
     """`holder` is writing the file, for the user who opened it."""
-    owner = check_user(tx, caller, inode, holder).holder
-    if owner != holder:
+    lease = check_user(tx, caller, inode, holder)
+    if lease.holder != holder or lease.is_being_recovered:
         raise LeaseExpiredException(
             f"Lease mismatch: inode {inode.id} is accessed by a non lease holder {holder}, its"
-            f" lease is {owner}'s"
+            f" lease is {lease.holder}'s"
         )
 
 

@@ -71,7 +71,7 @@ def subtree(tx: Transaction, inode: Inode) -> Counts:
             for count in range(1, len(totals))
         )
     if inode.kind is Kind.FILE and inode.block_count:
-        return _OF_KIND[inode.kind] + space(inode.length_bytes, charged_space(inode))
+        return _OF_KIND[inode.kind] + space(inode.visible_bytes, charged_space(inode))
     return _OF_KIND[inode.kind]
 
 

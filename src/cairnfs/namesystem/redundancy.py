@@ -113,8 +113,9 @@ def discard_block(tx: Transaction, block: Block) -> None:
     """
     count = discard_replicas(tx, block.id)
     for storage in block.targets if block.state is not BlockState.COMPLETE else ():
-        if tx.get(invalidation_key(storage, block.id)) is None:
-            invalidate(tx, storage, Replica(block.id, block.generation_stamp, 0))
+        order: Invalidation | None = tx.get(invalidation_key(storage, block.id))
+        if order is None or order.generation_stamp < block.last_stamp:
+            invalidate(tx, storage, Replica(block.id, block.last_stamp, 0))
     forget_checks(tx, block.id)
     if block.state is not BlockState.COMPLETE and (block.targets or count):
         put_check(tx, block.id, at_once=True)

@@ -65,7 +65,7 @@ def _describe(inode: Inode, name: bytes, mtime_ms: int, children: int) -> FileSt
     return FileStatus(
         inode.kind,
         name,
-        inode.length_bytes,
+        inode.visible_bytes,
         inode.mode,
         inode.owner,
         inode.group,

@@ -23,7 +23,7 @@ MIGRATION_LOCK = 109266183908097  # postgres_functions.sql uses the next one
 
 MIGRATIONS: dict[int, str] = {
     1: "INSERT INTO counters VALUES ('storage', 1)",
-    2: "SELECT",  # what version 3 has new is SQLite's journal
+    2: "UPDATE records SET a = 0, b = int8send(a) WHERE t = 2",  # leases are found in order
 }
 """`version -> script` that brings the tables of that version to the next one."""
 

@@ -4,7 +4,7 @@
 |---------------|--------------|---------------|--------------|-----------------------------------|
 | INODES        | parent id    | name          | inode id     | files, directories, links         |
 | BLOCKS        | inode id     | index         | block id     | the blocks of a file, in order    |
-| LEASES        | inode id     |               |              | who is writing a file             |
+| LEASES        | 0            | inode id      |              | who is writing a file             |
 | HOLDERS       | 0            | client name   |              | when a writer was last heard of   |
 | ORPHANS       | 0            | inode id      |              | detached subtrees to be reclaimed |
 | REPLICAS      | storage      | block id      | block id     | what is on which storage          |
@@ -12,6 +12,7 @@
 | CHECKS        | queue        | block id      | block id     | blocks whose replicas to look at  |
 | INVALIDATIONS | storage      | block id      | block id     | replicas to be deleted            |
 | DELETIONS     | storage      | block id      |              | replicas that were, not long ago  |
+| RECOVERIES    | 0            | block id      |              | blocks whose writers are gone     |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order.
 """
@@ -37,6 +38,7 @@ class Table(enum.IntEnum):
     CHECKS = 7
     INVALIDATIONS = 8
     DELETIONS = 9
+    RECOVERIES = 10
 
 
 KEEPS_PAST = frozenset({int(Table.INODES), int(Table.BLOCKS)})

@@ -49,7 +49,9 @@ CREATE INDEX replies_by_expiry ON replies (expires_ms);
 
 MIGRATIONS: dict[int, str] = {
     1: "INSERT INTO counters VALUES ('storage', 1)",
-    2: "CREATE TABLE journal (n INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+    # Leases are found in the order of their files.
+    2: "UPDATE records SET a = 0, b = unhex(printf('%016x', a)) WHERE t = 2;"
+    " CREATE TABLE journal (n INTEGER PRIMARY KEY, data BLOB NOT NULL)",
 }
 """`version -> script` that brings a file of that version to the next one."""
 

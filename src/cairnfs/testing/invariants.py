@@ -111,6 +111,7 @@ async def _check_invariants(store: Reader) -> None:
         assert not reachable, f"inode {id} is an orphan, but also {reachable}"
     _check_totals(namespace)
     await _check_replicas(store, namespace)
+    await _check_recoveries(store, namespace)
 
 
 async def _check_no_leftovers(store: Reader, ids: Iterable[int]) -> None:
@@ -222,6 +223,10 @@ def _check_blocks(node: Node) -> None:
     inode, path = node.inode, node.path
     states = [block.state for _, block in node.blocks]
     open_ones = [n for n, state in enumerate(states) if state is BlockState.UNDER_CONSTRUCTION]
+    in_open = node.blocks[-1][1].length_bytes if inode.has_open_block else 0
+    assert inode.open_bytes == in_open, (
+        f"{path} has {inode.open_bytes} bytes in its open block, which knows of {in_open}"
+    )
     expected = [inode.block_count - 1] if inode.has_open_block else []
     assert open_ones == expected, f"{path}: blocks {open_ones} are open, not {expected}"
     assert inode.under_construction or not inode.has_open_block, f"{path} is closed, a block is not"
@@ -255,6 +260,20 @@ async def _check_replicas(store: Reader, namespace: Namespace) -> None:
     for node in namespace.nodes.values():
         for _, block in node.blocks:
             await _check_redundancy(store, node, block, numbers)
+
+
+async def _check_recoveries(store: Reader, namespace: Namespace) -> None:
+    """A block waits for its recovery if and only if its row says so; nobody else writes it."""
+    waiting = {NUMBER.unpack(row.key[2])[0] async for row in _scan(store, Table.RECOVERIES, 0)}
+    for node in namespace.nodes.values():
+        for _, block in node.blocks:
+            assert block.is_recovering == (block.id in waiting), (
+                f"{block} of {node.path} is{'' if block.is_recovering else ' not'} being recovered,"
+                f" but {'not ' if block.is_recovering else ''}in RECOVERIES"
+            )
+            assert not block.is_recovering or (node.lease and node.lease.is_being_recovered), (
+                f"{block} of {node.path} is being recovered, but its lease is {node.lease}"
+            )
 
 
 async def _is_known(store: Reader, block_id: int) -> bool:
@@ -318,7 +337,7 @@ def _own_counts(inode: Inode) -> dict[Count, int]:
     if inode.is_file:
         space = charged_space(inode)
         counts |= {
-            Count.LENGTH_BYTES: inode.length_bytes,
+            Count.LENGTH_BYTES: inode.visible_bytes,
             Count.SPACE_BYTES: space,
             Count.DISK_BYTES: space,
         }

@@ -7,13 +7,14 @@ from typing import Any
 
 from cairnfs.errors import HdfsError
 from cairnfs.testing.model.attributes import AttributeCalls
-from cairnfs.testing.model.files import FileCalls
+from cairnfs.testing.model.files import WriterGone
 from cairnfs.testing.model.names import parse
 from cairnfs.testing.model.namespace import NamespaceCalls
 from cairnfs.testing.model.nodes import User
+from cairnfs.testing.model.open_files import OpenFileCalls
 
 
-class ModelFileSystem(NamespaceCalls, FileCalls, AttributeCalls):
+class ModelFileSystem(NamespaceCalls, OpenFileCalls, AttributeCalls):
     """The calls of ClientProtocol, each with the user who makes it."""
 
     def copy(self) -> ModelFileSystem:
@@ -29,6 +30,10 @@ class ModelFileSystem(NamespaceCalls, FileCalls, AttributeCalls):
         before, renewed = self.root.copy(), dict(self.renewed)
         try:
             return method(user, *arguments, **options)
+        except WriterGone as gone:
+            self.root = before
+            self.release(next(node for node in self.root.walk() if node.id == gone.file_id))
+            return self.call(user, operation, *arguments, **options)
         except HdfsError:
             self.root, self.renewed = before, renewed
             raise

@@ -15,7 +15,6 @@ from cairnfs.errors import (
     InvalidPathException,
     IOException,
     LeaseExpiredException,
-    RecoveryInProgressException,
 )
 from cairnfs.namesystem import acls
 from cairnfs.namesystem.inodes import Kind
@@ -34,6 +33,14 @@ from cairnfs.testing.model.tree import ModelTree
 SOFT_LIMIT_MS = 60_000
 BLOCK_SIZE_MIN_BYTES = 1024 * 1024
 ACCESS_TIME_PRECISION_MS = 3_600_000
+
+
+class WriterGone(HdfsError):
+    """The file is to be released first; then the call is made again."""
+
+    def __init__(self, file_id: int) -> None:
+        super().__init__("its writer is gone")
+        self.file_id = file_id
 
 
 class FileCalls(ModelTree):
@@ -120,6 +127,8 @@ class FileCalls(ModelTree):
     def abandon_block(self, user: User, path: str, block: ModelBlock, file_id: int = 0) -> None:
         _, file = self._open_file(user, path, file_id)
         if file.blocks and file.blocks[-1].is_open and _same_block(block, file.blocks[-1]):
+            if file.blocks[-1].length_bytes or file.blocks[-1].is_flushed:
+                raise IOException("acknowledged data")
             file.blocks.pop()
 
     def complete(
@@ -263,10 +272,25 @@ class FileCalls(ModelTree):
     def _exists_already(self, user: User, file: Node) -> HdfsError:
         if file.holder is None:
             return FileAlreadyExistsException("exists")
+        self._check_writer_is_there(user, file)
+        return AlreadyBeingCreatedException("being written")
+
+    def _check_writer_is_there(self, user: User, file: Node) -> None:
+        """Raise WriterGone if it is not, and another client wants the file."""
+        assert file.holder is not None
         heard_ms = max(file.granted_ms, self.renewed.get(file.holder, 0))
         if file.holder != user.holder and self._now() - heard_ms > SOFT_LIMIT_MS:
-            return RecoveryInProgressException("its writer is gone")
-        return AlreadyBeingCreatedException("being written")
+            raise WriterGone(file.id)
+
+    def release(self, file: Node) -> None:
+        """Close a file without its writer; a block that nothing is known of goes."""
+        if file.blocks and file.blocks[-1].is_open:
+            last = file.blocks[-1]
+            last.is_open = False
+            if not last.length_bytes:
+                file.blocks.pop()
+        file.holder = None
+        file.mtime_ms = self._now()
 
 
 def _check_replication(replication: int) -> None:
@@ -287,4 +311,4 @@ def _finish_last(file: Node, reported: ModelBlock | None) -> None:
     if not 0 <= length <= file.block_size_bytes:
         raise IOException(f"a block of {length} bytes")
     file.blocks[-1].length_bytes = length
-    file.blocks[-1].is_open = False
+    file.blocks[-1].is_open = file.blocks[-1].is_flushed = False

@@ -102,7 +102,7 @@ class NamespaceCalls(ModelTree):
         check_may_list_all(user, target)
         nodes = list(target.walk())
         return (
-            sum(node.length_bytes for node in nodes),
+            sum(node.visible_bytes for node in nodes),
             sum(node.is_file for node in nodes),
             sum(node.is_directory for node in nodes),
             sum(node.is_symlink for node in nodes),

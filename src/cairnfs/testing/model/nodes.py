@@ -27,8 +27,9 @@ class ModelBlock:
     """One block of a file."""
 
     id: int
-    length_bytes: int = 0
+    length_bytes: int = 0  # of one that is open: what is known of it
     is_open: bool = True
+    is_flushed: bool = False
 
 
 @dataclass
@@ -67,6 +68,11 @@ class Node:
     @property
     def length_bytes(self) -> int:
         return sum(block.length_bytes for block in self.blocks if not block.is_open)
+
+    @property
+    def visible_bytes(self) -> int:
+        """With what is known of the open block."""
+        return sum(block.length_bytes for block in self.blocks)
 
     @property
     def space_bytes(self) -> int:
@@ -148,7 +154,7 @@ def status_of(node: Node, name: bytes = b"") -> FileStatus:
     return FileStatus(
         node.kind,
         name,
-        node.length_bytes,
+        node.visible_bytes,
         node.mode,
         node.owner,
         node.group,

@@ -1,0 +1,107 @@
+"""The duty that closes files whose writers were not heard of for longer than the hard limit.
+
+All leases are looked at, page by page, in rounds.  Taking one away is a transaction of its own,
+so it does not matter where the NameNode that does it dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from cairnfs.clock import Clock
+from cairnfs.errors import HdfsError
+from cairnfs.namenode.safe_mode import SafeMode
+from cairnfs.namesystem.inodes import InodeId
+from cairnfs.namesystem.lease_recovery import release_lease
+from cairnfs.namesystem.leases import Holder, Lease, holder_key
+from cairnfs.store.base import Reading, Scan, Store
+from cairnfs.store.schema import NUMBER, Table
+from cairnfs.transaction.calls import Call
+from cairnfs.transaction.records import decode
+from cairnfs.transaction.runner import Runner, run
+
+log = logging.getLogger(__name__)
+
+LEASES = "leases"
+
+PAGE = 500  # leases looked at in one step
+REST_MIN_S = 2.0  # between two rounds (dfs.namenode.lease-recheck-interval-ms), and
+REST_FACTOR = 20  # so many times as long as the last one took
+
+
+class LeaseExpiry:
+    """See the module's text.  `step` is for `Duties`."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        store: Store,
+        safe_mode: SafeMode,
+        clock: Clock,
+        hard_limit_ms: int,
+    ) -> None:
+        self._runner = runner
+        self._store = store
+        self._safe_mode = safe_mode
+        self._clock = clock
+        self._hard_limit_ms = hard_limit_ms
+        self._after = b""
+        self._worked_s = 0.0  # in this round
+        self._due_s = 0.0
+
+    async def step(self) -> int:
+        """Look at some leases, if it is time to; more than 0 if there are more."""
+        began_s = time.monotonic()
+        if self._safe_mode.is_on or began_s < self._due_s:
+            return 0
+        more = await self.look_at_page()
+        ended_s = time.monotonic()
+        self._worked_s += ended_s - began_s
+        if not more:
+            rest_s = min(REST_MIN_S, self._hard_limit_ms / 4000)
+            self._due_s = ended_s + max(rest_s, REST_FACTOR * self._worked_s)
+            self._worked_s = 0.0
+        return more
+
+    async def look_at_page(self) -> int:
+        """Look at the next page of leases; how many more there are at least."""
+        scan = Scan(Table.LEASES, 0, self._after, PAGE)
+        rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
+        leases = {
+            InodeId(NUMBER.unpack(row.key[2])[0]): decode(Table.LEASES, row.data) for row in rows
+        }
+        expired = await self._find_expired(leases)
+        limits = (self._hard_limit_ms,)
+        done = await asyncio.gather(
+            *(run(self._runner, Call(release_lease, (id, *limits))) for id in expired),
+            return_exceptions=True,
+        )
+        for id, result in zip(expired, done, strict=True):
+            if isinstance(result, BaseException) and not isinstance(result, HdfsError):
+                raise result
+            if not leases[id].is_being_recovered:
+                log.info(
+                    "inode %d is taken from %s, which was not heard of for too long: %s",
+                    id,
+                    leases[id].holder,
+                    "closed" if result is True else "recovery begins",
+                )
+        self._after = rows[-1].key[2] if len(rows) == PAGE else b""
+        return len(self._after)
+
+    async def _find_expired(self, leases: dict[InodeId, Lease]) -> list[InodeId]:
+        keys = {lease.holder: holder_key(lease.holder) for lease in leases.values()}
+        found = (await self._store.read(Reading(keys=list(keys.values())))).rows
+        now_ms = self._clock.now_ms()
+        expired = []
+        for id, lease in leases.items():
+            heard_ms = lease.granted_ms
+            row = found.get(keys[lease.holder])
+            if row is not None:
+                holder: Holder = decode(Table.HOLDERS, row.data)
+                heard_ms = max(heard_ms, holder.renewed_ms)
+            if lease.is_being_recovered or now_ms - heard_ms > self._hard_limit_ms:
+                expired.append(id)
+        return expired

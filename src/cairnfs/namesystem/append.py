@@ -1,0 +1,90 @@
+"""Append: a closed file is opened again, and goes on with its last block or a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from cairnfs.blocks.records import Block, BlockState, StorageNumber, block_key
+from cairnfs.blocks.reports import good_replicas
+from cairnfs.errors import FileAlreadyExistsException, FileNotFoundException
+from cairnfs.namesystem import leases
+from cairnfs.namesystem.file_blocks import LocatedBlock, last_block
+from cairnfs.namesystem.files import CreateFlag
+from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.lease_recovery import check_not_being_written
+from cairnfs.namesystem.lookup import Lookup, key_of, resolve_to_write
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import Access, Caller, check_access
+from cairnfs.namesystem.quotas import charge_space
+from cairnfs.namesystem.status import FileStatus, status_of
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.transaction import Transaction
+
+ChooseReplicas = Callable[[Block, Sequence[StorageNumber]], tuple[StorageNumber, ...]]
+"""Chooses the replicas of a block that are to be changed; raises IOException if there is none."""
+
+
+class LastBlockWithStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a writer who appends has to know; a block without storages is not to be written."""
+
+    block: LocatedBlock | None
+    status: FileStatus
+
+
+@operation(at_most_once=True)
+def append(
+    tx: Transaction,
+    caller: Caller,
+    path: FsPath,
+    holder: str,
+    flags: int,
+    choose: ChooseReplicas,
+    soft_limit_ms: int = leases.SOFT_LIMIT_MS,
+) -> LastBlockWithStatus:
+    """Open a closed file to write at its end; with NEW_BLOCK, not into its last block."""
+    leases.check_holder(holder)
+    lookup = resolve_to_write(tx, caller, path)
+    file = lookup.target
+    if file is None:
+        raise FileNotFoundException(
+            f"Failed to append to non-existent file {lookup.path} for client {caller.address}"
+        )
+    if file.is_directory:
+        raise FileAlreadyExistsException(
+            f"Cannot append to directory {lookup.path}; already exists as a directory."
+        )
+    check_access(caller, file, Access.WRITE, lookup.path)
+    check_not_being_written(tx, caller, lookup.path, file, holder, "APPEND_FILE", soft_limit_ms)
+    last = last_block(tx, file)
+    located = None
+    opened = msgspec.structs.replace(file, under_construction=True)
+    if last is not None and flags & CreateFlag.NEW_BLOCK.value:
+        located = LocatedBlock(last, file.length_bytes - last.length_bytes)
+    elif last is not None and last.length_bytes < file.block_size_bytes:
+        opened, located = _open_last_block(tx, lookup, opened, last, choose)
+    tx.put(key_of(file), opened)
+    leases.grant(tx, file.id, holder, caller)
+    return LastBlockWithStatus(located, status_of(tx, opened))
+
+
+def _open_last_block(
+    tx: Transaction, lookup: Lookup, file: Inode, last: Block, choose: ChooseReplicas
+) -> tuple[Inode, LocatedBlock]:
+    """The last block has room: it is written again, where its good replicas are.
+
+    Its stamp is a new one as soon as the writer has set up a pipeline.
+    """
+    targets = choose(last, good_replicas(tx, last))
+    block = msgspec.structs.replace(last, state=BlockState.UNDER_CONSTRUCTION, targets=targets)
+    tx.put(block_key(file.id, file.block_count - 1), block)
+    room_bytes = file.block_size_bytes - last.length_bytes
+    charge_space(tx, lookup.path, lookup.ancestors, room_bytes * file.replication)
+    opened = msgspec.structs.replace(
+        file,
+        length_bytes=file.length_bytes - last.length_bytes,
+        has_open_block=True,
+        open_bytes=last.length_bytes,
+    )
+    return opened, LocatedBlock(block, opened.length_bytes, targets)
