@@ -80,7 +80,7 @@ $(SPARK): pyproject.toml constraints.txt | $(BIN)/python
 
 $(DEVELOP): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "setup: installing runtime, Spark, test and development packages into $(VENV)"
-	@$(PIP) install -c constraints.txt -e '.[spark,test,dev]'
+	@$(PIP) install -c constraints.txt -e '.[spark,dataframes,test,dev]'
 	@touch $(RUNTIME) $(SPARK) $@
 
 # The first interpreter that is new enough and can make environments. A name on
