@@ -157,6 +157,13 @@ def test_listings_are_sorted_by_time_and_size(cluster: Cluster, fs: FileSystem) 
     assert names("-S", "-r") == "bcda"
 
 
+def test_two_dashes_end_the_options(cluster: Cluster, fs: FileSystem) -> None:
+    """Hadoop's shell loses them, and cannot name what begins with a dash."""
+    cairn(cluster, "mkdir", "-p", "--", "-dashed", "--json")
+    assert fs.exists(f"{fs.home_directory}/-dashed")
+    assert cairn(cluster, "ls", "-d", "-C", "--", "--json") == "--json\n"
+
+
 def test_a_name_that_is_not_utf8_is_refused(cluster: Cluster) -> None:
     outcome = run_cairn(cluster.uri, "root", ["ls", os.fsdecode(b"/\xff"), "/"])
     assert outcome.code == 1
@@ -219,6 +226,15 @@ def test_copies_in_threads_are_interrupted_too(
     assert fs.list_status("/fifos") == []
 
 
+def test_a_file_is_not_written_over_itself(cluster: Cluster, fs: FileSystem) -> None:
+    write(fs, "/itself", b"kept")
+    cairn(cluster, "cp", "-f", "/itself", "/itself")
+    outcome = run_cairn(cluster.uri, "root", ["cp", "-f", "-d", "/itself", "/itself"])
+    assert outcome.err == "cp: `/itself' to `/itself': are identical\n"
+    with fs.open("/itself") as file:
+        assert file.read() == b"kept"
+
+
 def test_a_failed_get_leaves_what_was_there(
     cluster: Cluster, fs: FileSystem, tmp_path: Path
 ) -> None:
@@ -241,7 +257,7 @@ def test_what_is_copied_in_threads_is_all_there(
         folder = tree / f"folder{number % 3}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"file{number}").write_bytes(os.urandom(100 * number))
-    cairn(cluster, "put", "-t", "8", str(tree), "/threads")
+    cairn(cluster, "put", "-t", "8", "-q", "3", str(tree), "/threads")
     cairn(cluster, "cp", "-t", "4", "/threads", "/threads2")
     cairn(cluster, "get", "-t", "8", "/threads2", str(tmp_path / "back"))
     for path in tree.rglob("*"):
