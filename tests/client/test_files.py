@@ -121,7 +121,7 @@ positions = st.one_of(
 )
 lengths = st.one_of(st.integers(0, 2000), st.sampled_from([65536, 300_000, MIB, 3 * MIB]))
 steps = st.tuples(
-    st.sampled_from(["seek", "read", "readinto", "pread", "skip"]), positions, lengths
+    st.sampled_from(["seek", "read", "readinto", "pread", "peek", "skip"]), positions, lengths
 )
 
 
@@ -145,6 +145,10 @@ def test_reads_and_seeks_are_as_those_of_bytes_in_memory(
                     assert file.seek(length, os.SEEK_CUR) == model.seek(length, os.SEEK_CUR)
                 case "read":
                     assert file.read(length) == model.read(length)
+                case "peek":
+                    some = file.peek(length)
+                    assert some == known_file[model.tell() : model.tell() + len(some)]
+                    assert some or model.tell() >= len(known_file)
                 case "readinto":
                     ours, theirs = bytearray(length), bytearray(length)
                     assert file.readinto(ours) == model.readinto(theirs)
@@ -369,3 +373,20 @@ file.write(b"forgotten, not lost")
     subprocess.run([sys.executable, "-c", script], check=True)
     assert fs.is_file_closed(f"{folder}/file")
     assert read(fs, f"{folder}/file") == b"forgotten, not lost"
+
+
+def test_lines_are_not_read_byte_by_byte(fs: cairnfs.FileSystem, folder: str) -> None:
+    lines = [b"%d\n" % number for number in range(50_000)]
+    write(fs, f"{folder}/lines", b"".join(lines))
+    began_s = time.process_time()
+    with fs.open(f"{folder}/lines") as file:
+        assert list(file) == lines
+        file.seek(0)
+        assert file.readline() == b"0\n"
+        assert file.peek(1)[:2] == b"1\n"
+        assert file.tell() == 2
+        assert file.seek(1, os.SEEK_CUR) == 3
+        assert file.read(3) == b"\n2\n"
+        file.seek(0)
+        assert file.read(4) == b"0\n1\n"
+    assert time.process_time() - began_s < 2.0

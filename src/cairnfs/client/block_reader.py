@@ -54,6 +54,7 @@ class BlockReader:
         length: int,
         client_name: str,
     ) -> None:
+        self.block = block
         self.datanode = datanode
         self.position = offset  # of the next byte that is handed out, in the block
         self.end = offset + length
@@ -68,6 +69,16 @@ class BlockReader:
             header=client_header(block, client_name), offset=offset, len=length
         )
         self._socket: socket.socket | None = self._ask(request)
+
+    @property
+    def file_position(self) -> int:
+        """Where in the file the next byte is."""
+        return self.block.offset + self.position
+
+    @property
+    def file_end(self) -> int:
+        """Where in the file the range ends."""
+        return self.block.offset + self.end
 
     def readinto(self, view: memoryview) -> int:
         """Fill the beginning of `view`; how much of it.  0 only at the end of the range."""

@@ -112,7 +112,12 @@ class BlockWriter:
     # Packets
 
     def send(self, packet: Packet) -> None:
-        """Send a packet; it is the pool's again when it has arrived."""
+        """Send a packet; it is the pool's again when it has arrived.
+
+        The last one of the block, which makes the replicas final, goes out alone: everything
+        before it must have arrived.
+        """
+        assert not (packet.is_last and self._unacked)
         self._unacked.append(packet)
         self._sent_bytes = max(self._sent_bytes, packet.end)
         self._try(lambda pipeline: pipeline.send(packet))
@@ -123,14 +128,6 @@ class BlockWriter:
         """Return when every DataNode has everything."""
         while self._unacked:
             self._try(Pipeline.wait)
-
-    def finish(self, packet: Packet) -> None:
-        """Send the last packet, which has no data; the replicas are final then."""
-        self.wait_for_all()
-        packet.is_last = True
-        self.send(packet)
-        self.wait_for_all()
-        self.close()
 
     def keep_alive(self) -> None:
         """Keep DataNodes from giving up a writer that has nothing to write."""

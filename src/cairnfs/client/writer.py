@@ -164,7 +164,7 @@ class OutputStream(io.BufferedIOBase):
                     self._packet.is_sync = is_sync
                     self._send_packet()
                 elif is_sync and self._block is not None:
-                    self._send_empty(is_sync=True)
+                    self._send(self._empty_packet(is_sync=True))
                 if self._block is not None:
                     self._block.wait_for_all()
                     self._block.is_relied_on = True
@@ -207,10 +207,10 @@ class OutputStream(io.BufferedIOBase):
         if end == self._block_size_bytes:
             self._end_block()
 
-    def _send_empty(self, *, is_sync: bool = False) -> None:
+    def _empty_packet(self, *, is_sync: bool = False) -> Packet:
         packet = self._pool.take(self._start + len(self._tail), 0)
         packet.is_sync = is_sync
-        self._send(packet)
+        return packet
 
     def _send(self, packet: Packet) -> None:
         assert self._block is not None
@@ -223,11 +223,12 @@ class OutputStream(io.BufferedIOBase):
 
     def _end_block(self) -> None:
         assert self._block is not None
+        self._block.wait_for_all()  # what recovery does with the last packet relies on it
+        packet = self._empty_packet()
+        packet.is_last = True
+        self._send(packet)
         self._block.wait_for_all()
-        packet = self._pool.take(self._start + len(self._tail), 0)
-        packet.seal(self._seqno)
-        self._seqno += 1
-        self._block.finish(packet)
+        self._block.close()
         self._previous = self._block.block
         self._block = None
         self._start = self._first_start = 0
