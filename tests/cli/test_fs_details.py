@@ -174,8 +174,12 @@ def test_a_name_that_is_not_utf8_is_refused(cluster: Cluster) -> None:
 # Copies that do not succeed
 
 
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, b"cairn: interrupted\n"), (signal.SIGTERM, 143, b"")],
+)
 def test_an_interrupted_put_leaves_nothing_behind(
-    cluster: Cluster, fs: FileSystem, tmp_path: Path
+    cluster: Cluster, fs: FileSystem, number: signal.Signals, code: int, said: bytes
 ) -> None:
     fs.mkdirs("/interrupted")
     command = [*PROGRAM, "fs", "-put", "-", "/interrupted/file"]
@@ -189,10 +193,10 @@ def test_an_interrupted_put_leaves_nothing_behind(
     while not fs.exists("/interrupted/file._COPYING_"):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=SECONDS)
-    assert process.returncode == 130
-    assert errors == b"cairn: interrupted\n"
+    assert process.returncode == code
+    assert errors == said
     assert fs.list_status("/interrupted") == []
 
 

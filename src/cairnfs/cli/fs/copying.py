@@ -6,11 +6,13 @@ whole.  Invariant: an interrupted copy leaves nothing behind.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from typing import NoReturn
 
 from cairnfs.cli.fs.destinations import (
     check_destination,
@@ -41,7 +43,8 @@ def put(verb: Verb) -> None:
     copy = Copy(verb, destination, options)
     if verb.arguments == ["-"]:
         target = choose_target(verb.paths.find_local("-"), destination)
-        copy.write(_standard_input(), target)
+        with _ending_cleanly():
+            copy.write(_standard_input(), target)
         return
     copy.run([verb.paths.find_local(each) for each in verb.arguments])
 
@@ -106,6 +109,10 @@ class Copy:
     def run(self, sources: list[Item]) -> None:
         """Copy everything; failures are told."""
         check_destination(self._destination, len(sources), overwrites=self._overwrites)
+        with _ending_cleanly():
+            self._run(sources)
+
+    def _run(self, sources: list[Item]) -> None:
         try:
             for source in sources:
                 with self._verb.telling():
@@ -216,6 +223,25 @@ def pour(source: Readable, sink: Sink, advance: Callable[[int], None]) -> None:
         while at < count:
             at += sink.write(buffer[at:count])
         advance(count)
+
+
+@contextmanager
+def _ending_cleanly() -> Iterator[None]:
+    """Whoever is told to end, or loses the terminal, removes the part that was written first."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        for number in numbers:
+            if before[number] is signal.SIG_DFL:  # nohup has chosen otherwise
+                signal.signal(number, end)
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, before[number])
 
 
 def _standard_input() -> Readable:
