@@ -157,6 +157,13 @@ def test_listings_are_sorted_by_time_and_size(cluster: Cluster, fs: FileSystem) 
     assert names("-S", "-r") == "bcda"
 
 
+def test_two_dashes_end_the_options(cluster: Cluster, fs: FileSystem) -> None:
+    """Hadoop's shell loses them, and cannot name what begins with a dash."""
+    cairn(cluster, "mkdir", "-p", "--", "-dashed", "--json")
+    assert fs.exists(f"{fs.home_directory}/-dashed")
+    assert cairn(cluster, "ls", "-d", "-C", "--", "--json") == "--json\n"
+
+
 def test_a_name_that_is_not_utf8_is_refused(cluster: Cluster) -> None:
     outcome = run_cairn(cluster.uri, "root", ["ls", os.fsdecode(b"/\xff"), "/"])
     assert outcome.code == 1
@@ -167,8 +174,12 @@ def test_a_name_that_is_not_utf8_is_refused(cluster: Cluster) -> None:
 # Copies that do not succeed
 
 
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, b"cairn: interrupted\n"), (signal.SIGTERM, 143, b"")],
+)
 def test_an_interrupted_put_leaves_nothing_behind(
-    cluster: Cluster, fs: FileSystem, tmp_path: Path
+    cluster: Cluster, fs: FileSystem, number: signal.Signals, code: int, said: bytes
 ) -> None:
     fs.mkdirs("/interrupted")
     command = [*PROGRAM, "fs", "-put", "-", "/interrupted/file"]
@@ -182,10 +193,10 @@ def test_an_interrupted_put_leaves_nothing_behind(
     while not fs.exists("/interrupted/file._COPYING_"):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=SECONDS)
-    assert process.returncode == 130
-    assert errors == b"cairn: interrupted\n"
+    assert process.returncode == code
+    assert errors == said
     assert fs.list_status("/interrupted") == []
 
 
@@ -219,6 +230,15 @@ def test_copies_in_threads_are_interrupted_too(
     assert fs.list_status("/fifos") == []
 
 
+def test_a_file_is_not_written_over_itself(cluster: Cluster, fs: FileSystem) -> None:
+    write(fs, "/itself", b"kept")
+    cairn(cluster, "cp", "-f", "/itself", "/itself")
+    outcome = run_cairn(cluster.uri, "root", ["cp", "-f", "-d", "/itself", "/itself"])
+    assert outcome.err == "cp: `/itself' to `/itself': are identical\n"
+    with fs.open("/itself") as file:
+        assert file.read() == b"kept"
+
+
 def test_a_failed_get_leaves_what_was_there(
     cluster: Cluster, fs: FileSystem, tmp_path: Path
 ) -> None:
@@ -241,7 +261,7 @@ def test_what_is_copied_in_threads_is_all_there(
         folder = tree / f"folder{number % 3}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"file{number}").write_bytes(os.urandom(100 * number))
-    cairn(cluster, "put", "-t", "8", str(tree), "/threads")
+    cairn(cluster, "put", "-t", "8", "-q", "3", str(tree), "/threads")
     cairn(cluster, "cp", "-t", "4", "/threads", "/threads2")
     cairn(cluster, "get", "-t", "8", "/threads2", str(tmp_path / "back"))
     for path in tree.rglob("*"):

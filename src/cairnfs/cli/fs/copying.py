@@ -6,10 +6,13 @@ whole.  Invariant: an interrupted copy leaves nothing behind.
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from typing import NoReturn
 
 from cairnfs.cli.fs.destinations import (
     check_destination,
@@ -28,6 +31,7 @@ from cairnfs.cli.progress import Progress
 SUFFIX = "._COPYING_"
 PIECE_BYTES = 4 << 20
 THREADS_MAX = 256
+QUEUE_MAX = 1024  # files that wait for a thread
 
 # What -p keeps, by its letter.
 TIMES, OWNER, MODE, ACL, XATTRS = "topax"
@@ -39,7 +43,8 @@ def put(verb: Verb) -> None:
     copy = Copy(verb, destination, options)
     if verb.arguments == ["-"]:
         target = choose_target(verb.paths.find_local("-"), destination)
-        copy.write(_standard_input(), target)
+        with _ending_cleanly():
+            copy.write(_standard_input(), target)
         return
     copy.run([verb.paths.find_local(each) for each in verb.arguments])
 
@@ -97,12 +102,17 @@ class Copy:
         self._progress = Progress()
         threads = min(THREADS_MAX, options.number("t", 1))
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
-        self._running: list[Future[None]] = []
+        self._running: deque[Future[None]] = deque()
+        self._running_max = max(1, options.number("q", QUEUE_MAX))
         self._is_stopped = False
 
     def run(self, sources: list[Item]) -> None:
         """Copy everything; failures are told."""
         check_destination(self._destination, len(sources), overwrites=self._overwrites)
+        with _ending_cleanly():
+            self._run(sources)
+
+    def _run(self, sources: list[Item]) -> None:
         try:
             for source in sources:
                 with self._verb.telling():
@@ -110,9 +120,8 @@ class Copy:
                     target = choose_target(source, self._destination)
                     check_not_within(source, target)
                     self._copy(source, target)
-            for running in self._running:
-                with self._verb.telling():
-                    running.result()
+            while self._running:
+                self._wait_for_one()
         finally:
             self._progress.clear()
             if self._pool is not None:
@@ -128,9 +137,15 @@ class Copy:
             elif self._pool is None:
                 self._copy_file(source, target)
             else:
+                if len(self._running) >= self._running_max:
+                    self._wait_for_one()
                 self._running.append(self._pool.submit(self._copy_file, source, target))
             if self._after is not None:
                 self._after(source)
+
+    def _wait_for_one(self) -> None:
+        with self._verb.telling():
+            self._running.popleft().result()
 
     def _copy_directory(self, source: Item, target: Item) -> None:
         is_new = not target.exists
@@ -144,8 +159,8 @@ class Copy:
         self._keep_attributes(source, target)
 
     def _copy_file(self, source: Item, target: Item) -> None:
-        if target.exists and (target.is_directory or not self._overwrites):
-            raise PathError(target, EXISTS)
+        if self._is_direct and source.qualified == target.qualified:
+            raise PathError(source, "are identical", target=target)
         self._progress.begin(source.name, source.found.length_bytes)
         stream = source.files.open(source.path)
         try:
@@ -208,6 +223,25 @@ def pour(source: Readable, sink: Sink, advance: Callable[[int], None]) -> None:
         while at < count:
             at += sink.write(buffer[at:count])
         advance(count)
+
+
+@contextmanager
+def _ending_cleanly() -> Iterator[None]:
+    """Whoever is told to end, or loses the terminal, removes the part that was written first."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        for number in numbers:
+            if before[number] is signal.SIG_DFL:  # nohup has chosen otherwise
+                signal.signal(number, end)
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, before[number])
 
 
 def _standard_input() -> Readable:
