@@ -147,7 +147,6 @@ def test_fsspec_reads(fs: Any, address: str) -> None:
     assert not fs.exists("/fsspec")
 
 
-@pytest.mark.xfail(reason="fsspec creates an empty file and appends: append is to come")
 def test_fsspec_writes(fs: Any) -> None:
     with fs.open("/written", "wb", replication=2) as file:
         file.write(BIG)

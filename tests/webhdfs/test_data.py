@@ -81,7 +81,6 @@ def test_a_body_that_ends_too_early_leaves_no_file(
     send(namenode, "DELETE", target("/cut", "DELETE", "&recursive=true"))
 
 
-@pytest.mark.xfail(reason="append is to come", raises=AssertionError)
 def test_an_append_that_ends_too_early_leaves_the_file_to_others(cluster: Cluster) -> None:
     namenode = cluster.namenodes[0].http_address
     assert put(namenode, "/appended", b"begun").status == 201
