@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run as they stand."""
+"""The examples of docs/python.md and of the README's first steps run as they stand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import cairnfs
 from cairnfs.testing.cluster import Cluster
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+README = PAGE.parents[1] / "README.md"
+EXAMPLES = [
+    example.replace("127.0.0.1:8020", "namenode:8020")
+    for page in (PAGE, README)
+    for example in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    if "namenode:8020" in example or "127.0.0.1:8020" in example
+]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.split("\n")[-2][:30])

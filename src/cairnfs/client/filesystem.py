@@ -53,10 +53,11 @@ def connect(
 ) -> FileSystem:
     """Open the file system at `hdfs://host:8020`, or at `hdfs://one:8020,two:8020`.
 
-    `cairn://` means the same.  Without a user it is HADOOP_USER_NAME, or whoever runs this
-    process; `real_user` is who acts in the user's name, if that is somebody else.  A NameNode
-    has `timeout_s` to answer; one that has answered before, and does not now, is asked again
-    for `patience_s`, and others beside it.  Nothing is sent as yet.
+    `cairn://` means the same; `hdfs:///` is that of the configuration in HADOOP_CONF_DIR.
+    Without a user it is HADOOP_USER_NAME, or whoever runs this process; `real_user` is who acts
+    in the user's name, if that is somebody else.  A NameNode has `timeout_s` to answer; one that
+    has answered before, and does not now, is asked again for `patience_s`, and others beside
+    it.  Nothing is sent as yet.
     """
     location = parse_url(url)
     return FileSystem(
