@@ -119,6 +119,9 @@ def test_the_file_system_is_named_in_several_ways(
     assert silent.err.count("\n") == 1
     assert f"nobody answers at {nowhere}, which CAIRN_FS names" in silent.err
 
+    elsewhere = run_cairn(cluster.uri, "root", ["ls", f"{nowhere}/x"])
+    assert f"nobody answers at {nowhere}, which a path names" in elsewhere.err
+
     monkeypatch.setenv("CAIRNFS_HOME", str(tmp_path))
     port = cluster.uri.rpartition(":")[2]
     (tmp_path / "cluster.json").write_text(f'{{"namenode": {{"port": {port}}}, "datanodes": []}}')

@@ -23,11 +23,12 @@ from cairnfs.cli.fs.errors import (
 from cairnfs.cli.fs.files import Files
 from cairnfs.cli.fs.globs import glob, unescape
 from cairnfs.cli.fs.local_files import LocalFiles
-from cairnfs.client.addresses import SCHEMES, parse_url
+from cairnfs.client.addresses import SCHEMES
 from cairnfs.client.records import FileStatus
 
 if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
+    from cairnfs.client.namenode import NameNodeUnreachable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 
@@ -142,7 +143,7 @@ class Paths:
         self._default: Place | None = None
         self._places: dict[str, Place] = {}
         self.local = Place(LocalFiles(), LocalFiles.url, "")
-        self._opened: list[FileSystem] = []
+        self._opened: dict[FileSystem, Choice] = {}
 
     @property
     def default(self) -> Place:
@@ -176,6 +177,15 @@ class Paths:
         path = text.removeprefix("file://") if text.startswith("file:///") else text
         absolute = self._absolute(self.local, path)
         return Item(self.local, path, absolute, self.local.files.get_file_info(absolute))
+
+    def explain_silence(self, error: NameNodeUnreachable) -> str:
+        """What to do about a file system that does not answer; the error names its address."""
+        found = [
+            choice
+            for fs, choice in self._opened.items()
+            if fs.url.partition("://")[2].replace(",", ", ") in str(error)
+        ]
+        return f"{(found or [self._choice])[0].explain_silence()} ({error})"
 
     def close(self) -> None:
         for opened in self._opened:
@@ -220,10 +230,9 @@ class Paths:
         """The file system at a URL; the one that is open already, if it is that."""
         if self._choice.url.partition("://")[2].strip("/") == prefix.partition("://")[2]:
             return Place(self.default.files, self.default.url, prefix)
-        return self._open(Choice(prefix, "which the path names"), prefix)
+        return self._open(Choice(prefix, "which a path names: is it the right address?"), prefix)
 
     def _open(self, choice: Choice, prefix: str) -> Place:
         opened = connect(choice)
-        self._opened.append(opened)
-        hosts = ",".join(map(str, parse_url(choice.url).namenodes))
-        return Place(opened, f"hdfs://{hosts}", prefix)
+        self._opened[opened] = choice
+        return Place(opened, opened.url, prefix)

@@ -79,7 +79,6 @@ def run_verb(name: str, arguments: list[str], given: Given) -> int:
     from cairnfs.cli.fs.verb import Verb
     from cairnfs.cli.output import Output
     from cairnfs.client.namenode import NameNodeUnreachable
-    from cairnfs.client.sockets import PeerTimeout
 
     module, _, function = VERBS[name].where.partition(":")
     action: Callable[[Verb], None] = getattr(
@@ -91,8 +90,7 @@ def run_verb(name: str, arguments: list[str], given: Given) -> int:
         return _refuse(f"-{name}", error, name)
     for unknown in properties.unknown:
         print(f"{name}: -D {unknown} has no effect here", file=sys.stderr)
-    choice = choose(given.url)
-    paths = Paths(choice)
+    paths = Paths(choose(given.url))
     verb = Verb(name, arguments, paths, Output(), properties=properties, as_json=given.as_json)
     try:
         with verb.telling():
@@ -101,8 +99,8 @@ def run_verb(name: str, arguments: list[str], given: Given) -> int:
     except UsageError as error:
         verb.out.flush()
         return _refuse(f"-{name}", error, name)
-    except (NameNodeUnreachable, PeerTimeout) as error:
-        raise CommandError(f"{choice.explain_silence()} ({error})") from None
+    except NameNodeUnreachable as error:
+        raise CommandError(paths.explain_silence(error)) from None
     finally:
         paths.close()
     return verb.exit_code
