@@ -1,4 +1,4 @@
-"""Writers, DataNodes and NameNodes that die while a file is written: the failures of thesis 001.
+"""Writers, DataNodes and NameNodes die while a file is written: the failures of HDFS's design.
 
 What a writer has flushed is there afterwards, and the file is closed within a bound.
 """

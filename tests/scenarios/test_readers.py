@@ -1,4 +1,4 @@
-"""The five cases of a reader in thesis 001, and that what cannot be read is said, not skipped."""
+"""The five cases of a reader in HDFS's append design; what cannot be read is said, not skipped."""
 
 from __future__ import annotations
 
