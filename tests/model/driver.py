@@ -316,5 +316,8 @@ class Pair:
         handle = self._handle(ref.back)
         blocks = handle.blocks if handle else []
         if ref.from_end < len(blocks):
-            return ModelBlock(blocks[-1 - ref.from_end], ref.length_bytes)
+            id = blocks[-1 - ref.from_end]
+            if self.ids.product(id) is None:  # of a block that the product has not shown yet
+                id = NO_BLOCK_ID
+            return ModelBlock(id, ref.length_bytes)
         return ModelBlock(NO_BLOCK_ID) if step.operation == "abandon_block" else None
