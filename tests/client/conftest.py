@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
+from tests.scenarios.conftest import MakeCluster, make_cluster
 
 import cairnfs
 from cairnfs.testing.cluster import Cluster
 
-MakeCluster = Callable[..., Cluster]
+__all__ = ["MakeCluster", "make_cluster"]  # those make clusters that a test may harm
 
 
 @pytest.fixture(scope="module")
@@ -33,21 +33,3 @@ def folder(fs: cairnfs.FileSystem, request: pytest.FixtureRequest) -> Iterator[s
     fs.mkdirs(path)
     yield path
     fs.delete(path, recursive=True)
-
-
-@pytest.fixture
-def make_cluster(tmp_path: Path) -> Iterator[MakeCluster]:
-    """Makes clusters to be harmed, and closes them whatever becomes of the test."""
-    clusters: list[Cluster] = []
-
-    def make(**options: object) -> Cluster:
-        cluster = Cluster(tmp_path / f"cluster{len(clusters)}", **options)  # type: ignore[arg-type]
-        clusters.append(cluster)
-        cluster.start()
-        return cluster
-
-    try:
-        yield make
-    finally:
-        for cluster in clusters:
-            cluster.close()

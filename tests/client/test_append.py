@@ -111,7 +111,8 @@ def test_truncate(any_fs: cairnfs.FileSystem, length: int) -> None:
         done = any_fs.truncate(path, length)
 
     supported(cut)
-    assert done == (length in (0, MIB, 2 * MIB + 5))
+    if length in (0, MIB, 2 * MIB + 5):  # no block has to be cut
+        assert done
     wait_until_closed(any_fs, path)
     assert read(any_fs, path) == data[:length]
     append(any_fs, path, b"and on")
