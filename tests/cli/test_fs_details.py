@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -320,14 +321,20 @@ def test_colours_are_for_people_who_want_them(cluster: Cluster, fs: FileSystem) 
 def test_long_copies_show_how_far_they_are(
     cluster: Cluster, fs: FileSystem, tmp_path: Path
 ) -> None:
-    large = tmp_path / "large"
-    with large.open("wb") as file:
-        file.truncate(256 << 20)
-    seen = run_in_terminal(cluster, "put", str(large), "/large")
-    assert "% [" in seen
-    assert "MB/s" in seen
-    assert seen.endswith("\r\033[K")
-    fs.delete("/large")
+    folder = tmp_path / "large"
+    folder.mkdir()
+    for name in ("one", "two"):
+        with (folder / name).open("wb") as file:
+            file.truncate(160 << 20)
+    for arguments in (["put", str(folder), "/large"], ["get", "/large", str(tmp_path / "back")]):
+        seen = run_in_terminal(cluster, "-D", "dfs.replication=1", *arguments)
+        shares = [int(each) for each in re.findall(r"(\d+)% \[", seen)]
+        assert shares == sorted(shares)
+        assert shares
+        assert shares[0] < 100
+        assert "MB/s" in seen
+        assert seen.endswith("\r\033[K")
+    fs.delete("/large", recursive=True)
 
 
 # Trash
