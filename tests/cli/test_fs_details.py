@@ -115,6 +115,9 @@ def test_the_file_system_is_named_in_several_ways(
     in_full = f"{cluster.uri.replace('hdfs:', 'cairn:')}/named"
     assert run_cairn(nowhere, "root", ["ls", "-C", "-d", in_full]).out == f"{in_full}\n"
 
+    several = f"{nowhere},{cluster.uri.removeprefix('hdfs://')}"
+    assert run_cairn(several, "root", ["ls", "-d", "/named"]).code == 0
+
     silent = run_cairn(nowhere, "root", ["ls", "/", "/x"])
     assert silent.code == 1
     assert silent.err.count("\n") == 1
@@ -159,6 +162,13 @@ def test_listings_are_sorted_by_time_and_size(cluster: Cluster, fs: FileSystem) 
     assert names("-t", "-u") == "cdab"
     assert names("-S") == "acdb"
     assert names("-S", "-r") == "bcda"
+
+
+def test_paths_may_be_as_deep_as_hdfs_allows(cluster: Cluster, fs: FileSystem) -> None:
+    levels = 990
+    fs.mkdirs("/deep" + "/d" * levels)
+    assert cairn(cluster, "find", "/deep").count("\n") == levels + 1
+    fs.delete("/deep", recursive=True)
 
 
 def test_two_dashes_end_the_options(cluster: Cluster, fs: FileSystem) -> None:
