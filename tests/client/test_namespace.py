@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import pickle
 from collections.abc import Callable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -268,7 +268,8 @@ def test_the_user_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     assert cairnfs.connect("hdfs://nowhere").user == "grace"
 
 
-def test_urls() -> None:
+def test_urls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     location = parse_url("cairn://one,two:8021,[::1]:9000/data/x")
     assert location.namenodes == (Address("one", 8020), Address("two", 8021), Address("::1", 9000))
     assert location.path == "/data/x"
@@ -276,6 +277,29 @@ def test_urls() -> None:
     for wrong in ("s3://bucket", "hdfs:///path", "hdfs://host:port", "hdfs://a,,b", ""):
         with pytest.raises(IllegalArgumentException):
             parse_url(wrong)
+
+
+def test_urls_without_an_address_are_as_hadoop_is_configured(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    with pytest.raises(IllegalArgumentException, match="names no NameNode"):
+        cairnfs.connect("hdfs:///")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert parse_url("hdfs://name/x").namenodes == (Address("name", 8020),)
+    several = {
+        "dfs.ha.namenodes.name": "a, b",
+        "dfs.namenode.rpc-address.name.a": "one:8021",
+        "dfs.namenode.rpc-address.name.b": "two:8022",
+    }
+    cluster.write_hadoop_configuration(tmp_path, several)
+    assert parse_url("hdfs://name/x").namenodes == (Address("one", 8021), Address("two", 8022))
+    assert parse_url("hdfs://name:1/x").namenodes == (Address("name", 1),)
+    with cairnfs.connect("hdfs:///") as fs:
+        assert fs.exists("hdfs:///")
+    (tmp_path / "core-site.xml").write_text("<configuration>")
+    with pytest.raises(IllegalArgumentException, match=r"core-site.xml is not XML"):
+        cairnfs.connect("hdfs:///")
 
 
 def test_a_file_system_can_be_pickled(fs: cairnfs.FileSystem, folder: str) -> None:

@@ -31,7 +31,11 @@ class Location(NamedTuple):
 
 
 def parse_url(url: str) -> Location:
-    """Read `scheme://[user@]host[:port][,host[:port]...][/path]`, or the same without scheme."""
+    """Read `scheme://[user@]host[:port][,host[:port]...][/path]`, or the same without scheme.
+
+    Without a host, or with the name of several NameNodes in its place, it is as Hadoop's
+    configuration says.
+    """
     scheme, separator, rest = url.partition("://")
     if not separator:
         scheme, rest = SCHEMES[0], url
@@ -41,12 +45,22 @@ def parse_url(url: str) -> Location:
         )
     authority, slash, path = rest.partition("/")
     user, at, hosts = authority.rpartition("@")
+    namenodes = tuple(_parse_address(host, url) for host in _find_hosts(hosts, url))
+    return Location(namenodes, user if at else None, slash + path or "/")
+
+
+def _find_hosts(hosts: str, url: str) -> list[str]:
+    if ":" in hosts or "," in hosts:
+        return hosts.split(",")
+    from cairnfs.client import hadoop_configuration as hadoop
+
+    hosts = hosts or hadoop.default_authority()
     if not hosts:
         raise IllegalArgumentException(
-            f"{url!r} names no NameNode; write it as hdfs://host:{DEFAULT_PORT}/path"
+            f"{url!r} names no NameNode, and no configuration in HADOOP_CONF_DIR does; write it as"
+            f" hdfs://host:{DEFAULT_PORT}/path"
         )
-    namenodes = tuple(_parse_address(host, url) for host in hosts.split(","))
-    return Location(namenodes, user if at else None, slash + path or "/")
+    return hadoop.addresses_behind(hosts) or hosts.split(",")
 
 
 def default_user() -> str:

@@ -52,9 +52,10 @@ def connect(
 ) -> FileSystem:
     """Open the file system at `hdfs://host:8020`, or at `hdfs://one:8020,two:8020`.
 
-    `cairn://` means the same.  Without a user it is HADOOP_USER_NAME, or whoever runs this
-    process.  A NameNode has `timeout_s` to answer; one that has answered before, and does not
-    now, is asked again for `patience_s`, and others beside it.  Nothing is sent as yet.
+    `cairn://` means the same; `hdfs:///` is that of the configuration in HADOOP_CONF_DIR.
+    Without a user it is HADOOP_USER_NAME, or whoever runs this process.  A NameNode has
+    `timeout_s` to answer; one that has answered before, and does not now, is asked again for
+    `patience_s`, and others beside it.  Nothing is sent as yet.
     """
     location = parse_url(url)
     return FileSystem(

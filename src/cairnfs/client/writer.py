@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from cairnfs.client.block_writer import BlockWriter
 from cairnfs.client.file_calls import FileCalls
 from cairnfs.client.packets import Packet, PacketPool
+from cairnfs.errors import IOException
 from cairnfs.wire.proto import hdfs_pb2
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class OutputStream(io.BufferedIOBase):
         self._block: BlockWriter | None = None
         self._previous = None if previous is None else previous.b
         self._is_new_block = False  # of which the NameNode is told by the next flush
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
         self._used_s = time.monotonic()
         self._process = os.getpid()
         if appended is not None:
@@ -95,7 +96,7 @@ class OutputStream(io.BufferedIOBase):
                     if not packet.room:
                         self._send_packet()
             except BaseException as error:
-                self._failure = error
+                self._fail(error)
                 raise
             self._position += at
             return at
@@ -145,10 +146,16 @@ class OutputStream(io.BufferedIOBase):
             if self._block is not None and self._failure is None and idle_s > IDLE_LIMIT_S:
                 self._used_s = time.monotonic()
                 self._block.keep_alive()
-        except BaseException as error:
-            self._failure = error
+        except Exception as error:
+            self._fail(error)
         finally:
             self._lock.release()
+
+    def _fail(self, error: BaseException) -> None:
+        """From now on nothing can be written: what was sent last may be there in part."""
+        if not isinstance(error, Exception):  # Ctrl-C, which is not for those who come later
+            error = IOException(f"{self.name}: writing was interrupted")
+        self._failure = error
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -170,7 +177,7 @@ class OutputStream(io.BufferedIOBase):
                     self._block.is_relied_on = True
                 self._tell_namenode(update_length)
             except BaseException as error:
-                self._failure = error
+                self._fail(error)
                 raise
 
     def _tell_namenode(self, update_length: bool) -> None:
