@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from cairnfs.cli.fs.globs import compile_pattern, expand_alternatives
 from cairnfs.cli.fs.permissions import ModeChange
 from cairnfs.cli.fs.trash import Trash
 from cairnfs.cli.fs.verbs import VERBS
+from cairnfs.cli.progress import PATIENCE_S, Progress
 from cairnfs.client.filesystem import FileSystem, connect
 from cairnfs.errors import IOException
 from cairnfs.testing.cluster import Cluster
@@ -114,6 +116,9 @@ def test_the_file_system_is_named_in_several_ways(
     in_full = f"{cluster.uri.replace('hdfs:', 'cairn:')}/named"
     assert run_cairn(nowhere, "root", ["ls", "-C", "-d", in_full]).out == f"{in_full}\n"
 
+    several = f"{nowhere},{cluster.uri.removeprefix('hdfs://')}"
+    assert run_cairn(several, "root", ["ls", "-d", "/named"]).code == 0
+
     silent = run_cairn(nowhere, "root", ["ls", "/", "/x"])
     assert silent.code == 1
     assert silent.err.count("\n") == 1
@@ -134,6 +139,7 @@ def test_settings_are_given_as_hadoop_has_them(
     (tmp_path / "file").write_text("x")
     sizes = ("-D", "dfs.blocksize=1m", "-Ddfs.replication=2")
     cairn(cluster, *sizes, "put", str(tmp_path / "file"), "/settings")
+    cairn(cluster, *sizes, "get", "/settings", str(tmp_path / "back"))
     status = fs.get_file_status("/settings")
     assert (status.block_size_bytes, status.replication) == (1 << 20, 2)
     refused = run_cairn(cluster.uri, "root", ["-D", "dfs.replication=x", "touchz", "/settings2"])
@@ -158,6 +164,13 @@ def test_listings_are_sorted_by_time_and_size(cluster: Cluster, fs: FileSystem) 
     assert names("-t", "-u") == "cdab"
     assert names("-S") == "acdb"
     assert names("-S", "-r") == "bcda"
+
+
+def test_paths_may_be_as_deep_as_hdfs_allows(cluster: Cluster, fs: FileSystem) -> None:
+    levels = 990
+    fs.mkdirs("/deep" + "/d" * levels)
+    assert cairn(cluster, "find", "/deep").count("\n") == levels + 1
+    fs.delete("/deep", recursive=True)
 
 
 def test_two_dashes_end_the_options(cluster: Cluster, fs: FileSystem) -> None:
@@ -317,17 +330,37 @@ def test_colours_are_for_people_who_want_them(cluster: Cluster, fs: FileSystem) 
     assert "\033" not in cairn(cluster, "ls", "/colours")
 
 
-def test_long_copies_show_how_far_they_are(
-    cluster: Cluster, fs: FileSystem, tmp_path: Path
-) -> None:
-    large = tmp_path / "large"
-    with large.open("wb") as file:
-        file.truncate(256 << 20)
-    seen = run_in_terminal(cluster, "put", str(large), "/large")
+def test_long_copies_show_how_far_they_are(cluster: Cluster, tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    os.mkfifo(slow)
+
+    def feed() -> None:
+        with slow.open("wb", buffering=0) as pipe:
+            for _ in range(3):
+                pipe.write(bytes(50_000))
+                time.sleep(PATIENCE_S)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    seen = run_in_terminal(cluster, "put", str(slow), "/slow")
+    feeder.join()
     assert "% [" in seen
-    assert "MB/s" in seen
+    assert "kB/s" in seen
     assert seen.endswith("\r\033[K")
-    fs.delete("/large")
+
+
+def test_the_share_is_of_all_files(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress()
+    progress.is_shown = True
+    progress.expect(400)
+    progress.begin("one", 100)
+    progress.advance(50)
+    assert capsys.readouterr().err == ""  # what takes no time needs no bar
+    time.sleep(PATIENCE_S)
+    progress.advance(50)
+    assert capsys.readouterr().err.startswith("\r 25% [######..................] 100 B, ")
+    progress.clear()
+    assert capsys.readouterr().err == "\r\033[K"
 
 
 # Trash

@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.home import home
 
 if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
@@ -34,12 +33,7 @@ def choose(given: str | None) -> Choice:
     named = os.environ.get(VARIABLE)
     if named:
         return Choice(named, f"which {VARIABLE} names: is it the right address, and does it run?")
-    url = _local_url()
-    if url is not None:
-        return Choice(
-            url, f"the local cluster in {home()}: `cairn cluster up` starts it, --fs names another"
-        )
-    return Choice(
+    return _choose_local() or Choice(
         DEFAULT_URL,
         f"the default, since neither --fs nor {VARIABLE} names another: `cairn cluster up`"
         " starts one here",
@@ -57,12 +51,19 @@ def connect(choice: Choice, *, timeout_s: float = TIMEOUT_S) -> FileSystem:
         raise CommandError(str(error)) from None
 
 
-def _local_url() -> str | None:
-    """Where the local cluster is, if one was ever started."""
+def _choose_local() -> Choice | None:
+    """The local cluster, if one was ever started."""
+    from cairnfs.cli.home import home
+
     plan_file = home() / "cluster.json"
     if not plan_file.exists():
         return None
     from cairnfs.cli.plan import Plan
 
     plan = Plan.read(plan_file)
-    return None if plan is None else f"hdfs://127.0.0.1:{plan.namenode.port}"
+    if plan is None:
+        return None
+    return Choice(
+        f"hdfs://127.0.0.1:{plan.namenode.port}",
+        f"the local cluster in {home()}: `cairn cluster up` starts it, --fs names another",
+    )

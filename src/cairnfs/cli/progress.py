@@ -18,26 +18,33 @@ class Progress:
     """Bytes copied, of how many; silent unless standard error is a terminal."""
 
     def __init__(self) -> None:
-        self._is_shown = is_terminal(2)
+        self.is_shown = is_terminal(2)
         self._lock = threading.Lock()
         self._began_s = time.monotonic()
         self._drawn_s = self._began_s + PATIENCE_S - INTERVAL_S
         self._done = self._total = 0
+        self._is_total_known = False
         self._name = ""
         self._has_drawn = False
+
+    def expect(self, total: int) -> None:
+        """All files together have so many bytes."""
+        self._total = total
+        self._is_total_known = True
 
     def begin(self, name: str, length: int) -> None:
         """Another file of so many bytes is to be copied."""
         with self._lock:
             self._name = name
-            self._total += length
+            if not self._is_total_known:
+                self._total += length
 
     def advance(self, count: int) -> None:
         """So many bytes more are done."""
         with self._lock:
             self._done += count
             now_s = time.monotonic()
-            if self._is_shown and now_s - self._drawn_s >= INTERVAL_S:
+            if self.is_shown and now_s - self._drawn_s >= INTERVAL_S:
                 self._drawn_s = now_s
                 self._draw(now_s - self._began_s)
 
@@ -53,7 +60,7 @@ class Progress:
         share = min(1.0, self._done / self._total) if self._total else 0.0
         filled = round(share * WIDTH)
         rate = self._done / elapsed_s
-        left_s = (self._total - self._done) / rate if rate else 0
+        left_s = max(0, self._total - self._done) / rate if rate else 0
         text = (
             f"{share:4.0%} [{'#' * filled}{'.' * (WIDTH - filled)}] {format_bytes(self._done)},"
             f" {format_bytes(rate)}/s, {left_s:.0f} s left: {self._name}"

@@ -24,9 +24,11 @@ from cairnfs.cli.fs.destinations import (
 from cairnfs.cli.fs.errors import EXISTS, IS_DIRECTORY, PathError, UsageError, VerbError
 from cairnfs.cli.fs.files import Readable, Sink
 from cairnfs.cli.fs.items import Item
+from cairnfs.cli.fs.local_files import LocalFiles
 from cairnfs.cli.fs.options import ANY, Options
 from cairnfs.cli.fs.verb import Verb
 from cairnfs.cli.progress import Progress
+from cairnfs.errors import HdfsError
 
 SUFFIX = "._COPYING_"
 PIECE_BYTES = 4 << 20
@@ -114,6 +116,8 @@ class Copy:
 
     def _run(self, sources: list[Item]) -> None:
         try:
+            if self._progress.is_shown:
+                self._progress.expect(sum(map(_measure, sources)))
             for source in sources:
                 with self._verb.telling():
                     source.found  # noqa: B018 - an error if there is nothing
@@ -213,6 +217,17 @@ class Copy:
         if XATTRS in self._kept:
             for name, value in source.remote.get_xattrs(source.path).items():
                 target.remote.set_xattr(path, name, value)
+
+
+def _measure(item: Item) -> int:
+    """How many bytes are at and below a path; 0 if that cannot be found out."""
+    with suppress(HdfsError, OSError):
+        if item.status is None or not item.is_directory:
+            return 0 if item.status is None else item.status.length_bytes
+        if not isinstance(item.files, LocalFiles):
+            return item.remote.get_content_summary(item.path).length_bytes
+        return sum(map(_measure, item.children()))
+    return 0
 
 
 def pour(source: Readable, sink: Sink, advance: Callable[[int], None]) -> None:

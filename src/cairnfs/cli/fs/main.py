@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cairnfs.cli.fs.verb import Verb
 
 MISUSED = 255
+FRAMES_MAX = 20_000  # of Python: a path has 1,000 levels at most, and each takes several
 
 _INTRODUCTION = """\
 usage: cairn fs [--fs URL] [--json] VERB [options] [paths]
@@ -90,6 +91,7 @@ def run_verb(name: str, arguments: list[str], given: Given) -> int:
         return _refuse(f"-{name}", error, name)
     for unknown in properties.unknown:
         print(f"{name}: -D {unknown} has no effect here", file=sys.stderr)
+    sys.setrecursionlimit(FRAMES_MAX)
     paths = Paths(choose(given.url))
     verb = Verb(name, arguments, paths, Output(), properties=properties, as_json=given.as_json)
     try:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from cairnfs.cli.fs.errors import UsageError
 from cairnfs.cli.fs.files import Sink
 from cairnfs.cli.fs.items import Item
+from cairnfs.cli.fs.local_files import LocalFiles
 
 REPLICATION = "dfs.replication"
 BLOCK_SIZE = "dfs.blocksize"
@@ -32,12 +33,13 @@ class Properties:
 
     def create(self, item: Item, *, replication: int | None = None) -> Sink:
         """Make a file, or make it anew."""
-        replication = replication or self._numbers.get(REPLICATION)
-        block_size = self._numbers.get(BLOCK_SIZE)
-        if replication is None and block_size is None:
+        if isinstance(item.files, LocalFiles):
             return item.files.create(item.path, overwrite=True)
         return item.remote.create(
-            item.path, overwrite=True, replication=replication, block_size=block_size
+            item.path,
+            overwrite=True,
+            replication=replication or self._numbers.get(REPLICATION),
+            block_size=self._numbers.get(BLOCK_SIZE),
         )
 
 

@@ -145,7 +145,10 @@ def _pour(
     try:
         start = source.read(3) if choose is not None else b""
         make = choose(item, start) if choose is not None else None
-        if make is None:
+        if choose is not None and start == b"SEQ":
+            source.seek(0)
+            _pour_records(verb, item, source)
+        elif make is None:
             verb.out.write(start)
             _pour_rest(verb, source)
         else:
@@ -195,13 +198,22 @@ def _pour_decoded(
         raise PathError(item, f"cannot be decoded: {error}") from None
 
 
+def _pour_records(verb: Verb, item: Item, source: Source) -> None:
+    from cairnfs.cli.fs.sequence_files import NotShown, read_records
+
+    try:
+        for line in read_records(source):
+            verb.out.print(line, end="")
+    except NotShown as error:
+        raise PathError(item, str(error)) from None
+
+
 def _choose_decoder(item: Item, start: bytes) -> Callable[[], _Decoder] | None:
     """How to make text of a file, by how it begins or what it is called."""
     if start[:2] == b"\x1f\x8b":
         return lambda: zlib.decompressobj(wbits=31)
-    if start in (b"SEQ", b"Obj"):
-        kind = "sequence file" if start == b"SEQ" else "Avro file"
-        raise PathError(item, f"is a {kind}, which is not shown as text here; use Spark to read it")
+    if start == b"Obj":
+        raise PathError(item, "is an Avro file, which is not shown as text here; Spark reads it")
     if item.name.endswith(".bz2"):
         return bz2.BZ2Decompressor
     if item.name.endswith(".deflate"):

@@ -267,7 +267,9 @@ Answer by the exit code, 0 for yes: whether the path
     ),
     "text": Entry(
         "[-ignoreCrc] <src> ...",
-        "Write files to standard output, decompressed: gzip, and by their names .bz2, .deflate.",
+        """\
+Write files to standard output as text: gzip, and by their names .bz2 and .deflate,
+decompressed; of sequence files, a line for each record.""",
         "reading:text",
     ),
     "touch": Entry(
