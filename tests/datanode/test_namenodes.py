@@ -213,6 +213,31 @@ def test_recovery_goes_on_without_a_dead_datanode(
     assert len(namenode.synchronized[0].newTaragets) == 2
 
 
+def test_recovery_does_not_delete_what_a_dead_datanode_may_have(
+    start_node: StartNode, namenode: FakeNameNode
+) -> None:
+    nodes = [start_node(f"dn{index}") for index in range(2)]
+    BlockWriter(nodes[1:], BLOCK).setup().write(b"x" * 700)
+    nodes[1].stop()
+    namenode.command(nodes[0].uuid, recovery_command(BLOCK, nodes, 2001))
+    heartbeats = len(namenode.heartbeats)
+    namenode.wait_for(lambda: len(namenode.heartbeats) > heartbeats + 5)
+    assert not namenode.synchronized
+
+
+def test_recovery_leaves_out_replicas_that_lack_what_was_acknowledged(
+    start_node: StartNode, namenode: FakeNameNode
+) -> None:
+    nodes = [start_node(f"dn{index}") for index in range(3)]
+    for node, length in zip(nodes, (400, 700, 800), strict=True):
+        BlockWriter([node], BLOCK).setup().write(b"x" * length)
+    known = BLOCK._replace(length_bytes=600)
+    namenode.command(nodes[0].uuid, recovery_command(known, nodes, 2001))
+    namenode.wait_for(lambda: namenode.synchronized)
+    (result,) = namenode.synchronized
+    assert (result.newLength, len(result.newTaragets)) == (700, 2)
+
+
 def test_a_writer_who_lost_the_block_to_recovery_cannot_go_on(
     node: DataNode, namenode: FakeNameNode
 ) -> None:

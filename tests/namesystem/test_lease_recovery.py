@@ -5,8 +5,12 @@ Here data is kept elsewhere, so nobody has to be asked; tests/namenode has DataN
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from cairnfs.clock import ManualClock
+from cairnfs.config import NameNodeSettings
 from cairnfs.errors import (
     AccessControlException,
     FileAlreadyExistsException,
@@ -14,6 +18,9 @@ from cairnfs.errors import (
     LeaseExpiredException,
 )
 from cairnfs.namenode import lease_expiry
+from cairnfs.namenode.embedded import NameNodeThread, make_namespace
+from cairnfs.namenode.lease_expiry import NEVER_MS
+from cairnfs.namenode.opening import sqlite_url
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.leases import HARD_LIMIT_MS, SOFT_LIMIT_MS
 from cairnfs.namesystem.open_files import OPEN_FILES_PAGE, get_open_files
@@ -101,6 +108,30 @@ def test_after_the_hard_limit_files_are_closed(fs: ScratchClient) -> None:
     expire(fs)
     assert [fs.is_file_closed(f"/{number}") for number in range(3)] == [True, False, True]
     assert others[1].complete("/1")
+
+
+def test_writers_are_given_time_after_nobody_was_served(tmp_path: Path) -> None:
+    """No NameNode has run for long: those who write could not say that they live."""
+    clock = ManualClock()
+    url = sqlite_url(tmp_path / "namespace")
+    make_namespace(url)
+    settings = NameNodeSettings(url, duties=False)
+    with NameNodeThread(settings, clock) as namenode:
+        namenode.client().create("/f")
+    clock.advance(HARD_LIMIT_MS + 1)
+    with NameNodeThread(settings, clock) as namenode:
+        client, expiry = namenode.client(), namenode.namenode.lease_expiry
+
+        def is_closed_after(milliseconds: int) -> bool:
+            clock.advance(milliseconds)
+            namenode.wait(expiry.look_at_page())
+            return client.is_file_closed("/f")
+
+        assert namenode.namenode.lease_soft_limit_ms == NEVER_MS
+        assert not is_closed_after(SOFT_LIMIT_MS + 1)
+        assert namenode.namenode.lease_soft_limit_ms == SOFT_LIMIT_MS
+        assert not is_closed_after(HARD_LIMIT_MS - SOFT_LIMIT_MS - 1)
+        assert is_closed_after(1)
 
 
 def test_leases_are_looked_at_page_by_page(

@@ -1,6 +1,6 @@
 """A writer flushes records while its client, DataNodes and the NameNode are killed or stopped.
 
-    python -m tests.scenarios.crash_run --seed 1 --seconds 120
+    python -m tests.scenarios.crash_run --seed 1 --seconds 120 [--two]
 
 What is chosen follows from the seed; when it happens depends on the machine too.  After each
 session the file is recovered by another client, and must hold every record that was
@@ -20,13 +20,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.scenarios.jvm import JavaError, Jvm
 
 from cairnfs.testing.cluster import Cluster, Node
+from cairnfs.testing.postgres_server import PostgresServer
 
 RECORD_BYTES_MAX = 8000
 SESSION_RECORDS_MAX = 60
@@ -144,9 +145,10 @@ class Faults:
             node.start()
 
     def _kill_namenode(self) -> None:
-        self._cluster.namenodes[0].kill()
+        namenode = self._random.choice(self._cluster.namenodes)
+        namenode.kill()
         self._stopping.wait(self._random.uniform(0.0, 3.0))
-        self._cluster.namenodes[0].start()
+        namenode.start()
 
     def _pause(self, nodes: list[Node]) -> None:
         pid = self._random.choice(nodes).pid
@@ -267,9 +269,10 @@ class CrashRun:
             writer.kill()
 
 
-def run(directory: Path, seed: int, seconds: float) -> Result:
-    """A cluster of its own, harmed for so long."""
-    with Cluster(directory / "cluster", datanodes=3) as cluster:
+def run(directory: Path, seed: int, seconds: float, postgres_dsn: str = "") -> Result:
+    """A cluster of its own, harmed for so long; on a PostgreSQL, with two NameNodes."""
+    namenodes = 2 if postgres_dsn else 1
+    with Cluster(directory / "cluster", namenodes=namenodes, store=postgres_dsn) as cluster:
         crashes = CrashRun(cluster, directory, seed)
         try:
             result = crashes.run(seconds)
@@ -284,11 +287,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--two", action="store_true", help="NameNodes, on a PostgreSQL")
     given = parser.parse_args()
     for name in (None, "py4j"):  # which tells of every connection that breaks
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    with tempfile.TemporaryDirectory() as directory:
-        result = run(Path(directory), given.seed, given.seconds)
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        dsn = ""
+        if given.two:
+            dsn = stack.enter_context(PostgresServer(durable=False)).create_database("crashes")
+        result = run(directory, given.seed, given.seconds, dsn)
     print(result)
     return bool(result.lost)
 

@@ -108,6 +108,16 @@ class Jvm:
     def delete(self, path: str) -> bool:
         return bool(_call(self.fs.delete, self.path(path), True))
 
+    def open_files(self, below: str = "/") -> list[str]:
+        """The files that are being written, as an administrator sees them."""
+        types = self.jvm.org.apache.hadoop.hdfs.protocol.OpenFilesIterator.OpenFilesType
+        wanted = self.jvm.java.util.EnumSet.of(types.ALL_OPEN_FILES)
+        found = _call(self.fs.listOpenFiles, wanted, below)
+        paths = []
+        while _call(found.hasNext):
+            paths.append(str(_call(found.next).getFilePath()))
+        return paths
+
     def open(self, path: str) -> Reader:
         return Reader(self, _call(self.fs.open, self.path(path)))
 

@@ -112,6 +112,17 @@ def test_a_writer_that_is_alive_loses_a_file_that_is_taken_from_it(
     assert java.read("/file") == b"flushed"
 
 
+def test_open_files_are_listed(cluster: Cluster, java: Jvm) -> None:
+    count = 120  # more than a page
+    streams = [java.create(f"/d/{number:03}") for number in range(count)]
+    other = java.create("/other")
+    assert java.open_files() == [*(f"/d/{number:03}" for number in range(count)), "/other"]
+    assert java.open_files("/other") == ["/other"]
+    for stream in (*streams[:-1], other):
+        stream.close()
+    assert java.open_files() == [f"/d/{count - 1:03}"]
+
+
 # A DataNode in the pipeline dies.
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.scenarios.conftest import MakeCluster
+from tests.scenarios.conftest import MakeCluster, MakeJvm
 from tests.scenarios.hadoop import FsShell
 
 from cairnfs.testing.cluster import HOST, Cluster, choose_free_ports
@@ -124,3 +124,33 @@ def test_a_real_datanode_is_one_like_the_others(
     shell.run("-rm", "-skipTrash", "/file")
     cluster.wait_for_datanodes(3)
     cluster.wait_until(lambda: not real.replicas(), "nothing is left")
+
+
+def test_a_real_datanode_takes_part_in_recoveries(
+    make_cluster: MakeCluster, make_java: MakeJvm, tmp_path: Path
+) -> None:
+    """It leads them when nobody else is there, and is led by one of ours."""
+    cluster = make_cluster(datanodes=1, stale_after_s=5.0, dead_after_s=10.0)
+    with contextlib.ExitStack() as cleanup:
+        real = RealDataNode(cluster, tmp_path / "real")
+        cleanup.callback(real.kill)
+        cluster.wait_for_datanodes(2)
+        java = make_java(cluster)
+        for path in ("/one", "/two"):
+            writer = make_java(cluster)
+            out = writer.create(path, replication=2)
+            out.write(b"0123456789")
+            out.hflush()
+            writer.kill()
+        cluster.wait_until(lambda: java.recover_lease("/one"), "both have recovered it")
+        assert java.read("/one") == b"0123456789"
+
+        cluster.datanodes[0].kill()
+        cluster.wait_until(lambda: java.recover_lease("/two"), "it has recovered it alone")
+        assert java.read("/two") == b"0123456789"
+        if not java.truncate("/one", 4):
+            cluster.wait_until(lambda: java.is_closed("/one"), "it has cut it alone")
+        out = java.append("/one")
+        out.write(b"more")
+        out.close()
+        assert java.read("/one") == b"0123more"

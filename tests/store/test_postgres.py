@@ -29,7 +29,7 @@ from cairnfs.store.base import (
 )
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.store.postgres_connections import SESSION_SETTINGS, Connections
-from cairnfs.store.schema import SCHEMA_VERSION
+from cairnfs.store.schema import NUMBER, SCHEMA_VERSION
 
 A: Key = (0, 1, b"a")
 JOIN = "SELECT id_, epoch_ FROM cairn_join('test', '1 hour')"
@@ -298,6 +298,21 @@ def test_a_migration_that_fails_changes_nothing(
         assert (await store.meta())["schema version"] == str(SCHEMA_VERSION)
         ((table,),) = await store.fetch("SELECT to_regclass('first')::text")
         assert table is None
+
+    with_store(postgres_dsn, check)
+
+
+def test_leases_of_version_2_are_found_in_order(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        leased = (16390, 255, 1 << 40)
+        puts = [Put((2, id, b""), None, 1, b"x", False) for id in leased]
+        await store.commit(Batch(1, 0, puts=puts))
+        await store.fetch("UPDATE meta SET value = '2' WHERE name = 'schema version' RETURNING 1")
+        other = await PostgresStore.open(postgres_dsn)
+        scan = Scan(2, 0, b"", 10)
+        rows = (await other.read(Reading(scans=[scan]))).scans[scan]
+        assert [NUMBER.unpack(row.key[2])[0] for row in rows] == sorted(leased)
+        await other.close()
 
     with_store(postgres_dsn, check)
 

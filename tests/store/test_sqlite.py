@@ -14,7 +14,7 @@ import pytest
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import sqlite_schema
 from cairnfs.store.base import Batch, Key, Member, Put, Reading, Row, Scan
-from cairnfs.store.schema import SCHEMA_VERSION
+from cairnfs.store.schema import NUMBER, SCHEMA_VERSION
 from cairnfs.store.sqlite import SqliteStore, format_file
 
 A: Key = (0, 1, b"a")
@@ -204,6 +204,23 @@ def test_version_1_is_brought_to_ours(path: Path) -> None:
         store = SqliteStore(path)
         assert (await store.meta())["schema version"] == str(SCHEMA_VERSION)
         assert await store.reserve("storage", 5) == 1
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_leases_of_version_2_are_found_in_order(path: Path) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        leased = (16390, 255, 1 << 40)
+        puts = [Put((2, id, b""), None, 1, b"x", False) for id in leased]
+        await store.commit(Batch(1, 0, puts=puts))
+        store._db().execute("UPDATE meta SET value = '2' WHERE name = 'schema version'")
+        await store.close()
+        store = SqliteStore(path)
+        scan = Scan(2, 0, b"", 10)
+        rows = (await store.read(Reading(scans=[scan]))).scans[scan]
+        assert [NUMBER.unpack(row.key[2])[0] for row in rows] == sorted(leased)
         await store.close()
 
     asyncio.run(check())

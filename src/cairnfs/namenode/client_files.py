@@ -53,7 +53,7 @@ def create(call: IncomingCall, request: pb.CreateRequestProto) -> None:
         request.createParent,
         request.replication,
         to_signed(request.blockSize),
-        call.namenode.settings.lease_soft_limit_ms,
+        call.namenode.lease_soft_limit_ms,
     )
 
 

@@ -68,7 +68,7 @@ def run_or_release(
             else:
                 attempt(may_release=False)
 
-        limit_ms = call.namenode.settings.lease_soft_limit_ms
+        limit_ms = call.namenode.lease_soft_limit_ms
         call.start(lease_recovery.release_lease, released, needed.inode_id, limit_ms)
 
     attempt(may_release=True)
@@ -97,7 +97,7 @@ def append(call: IncomingCall, request: pb.AppendRequestProto) -> None:
         request.clientName,
         request.flag,
         _choose_replicas(call.namenode, "append", path),
-        call.namenode.settings.lease_soft_limit_ms,
+        call.namenode.lease_soft_limit_ms,
     )
 
 
@@ -109,7 +109,7 @@ def truncate(call: IncomingCall, request: pb.TruncateRequestProto) -> None:
         to_signed(request.newLength),
         request.clientName,
         _choose_replicas(call.namenode, "truncate", path),
-        call.namenode.settings.lease_soft_limit_ms,
+        call.namenode.lease_soft_limit_ms,
     )
     waiting = _Waiting(call, truncating.truncate, arguments)
     run_or_release(call, truncating.truncate, waiting.told, *arguments)

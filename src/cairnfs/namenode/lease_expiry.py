@@ -2,6 +2,9 @@
 
 All leases are looked at, page by page, in rounds.  Taking one away is a transaction of its own,
 so it does not matter where the NameNode that does it dies.
+
+A writer that could not renew its lease is not gone: after a time in which nobody was served,
+because no NameNode ran or the store was away, all are taken to have been heard of just now.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ LEASES = "leases"
 PAGE = 500  # leases looked at in one step
 REST_MIN_S = 2.0  # between two rounds (dfs.namenode.lease-recheck-interval-ms), and
 REST_FACTOR = 20  # so many times as long as the last one took
+GAP_MS = 30_000  # without the duty being done: the store was away, or another had it
+NEVER_MS = 1 << 60
 
 
 class LeaseExpiry:
@@ -50,9 +55,19 @@ class LeaseExpiry:
         self._after = b""
         self._worked_s = 0.0  # in this round
         self._due_s = 0.0
+        self._called_ms = self._served_since_ms = clock.now_ms()
+
+    def soft_limit_ms(self, limit_ms: int) -> int:
+        """The soft limit, unless it has not been possible for so long to renew a lease."""
+        served_ms = self._clock.now_ms() - self._served_since_ms
+        return limit_ms if served_ms > limit_ms else NEVER_MS
 
     async def step(self) -> int:
         """Look at some leases, if it is time to; more than 0 if there are more."""
+        now_ms, before_ms = self._clock.now_ms(), self._called_ms
+        self._called_ms = now_ms
+        if self._safe_mode.is_on or now_ms - before_ms > GAP_MS:
+            self._served_since_ms = now_ms
         began_s = time.monotonic()
         if self._safe_mode.is_on or began_s < self._due_s:
             return 0
@@ -97,7 +112,7 @@ class LeaseExpiry:
         now_ms = self._clock.now_ms()
         expired = []
         for id, lease in leases.items():
-            heard_ms = lease.granted_ms
+            heard_ms = max(lease.granted_ms, self._served_since_ms)
             row = found.get(keys[lease.holder])
             if row is not None:
                 holder: Holder = decode(Table.HOLDERS, row.data)

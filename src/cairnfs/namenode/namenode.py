@@ -122,6 +122,11 @@ class NameNode:
         """Who calls, with the rights that this namespace gives them."""
         return make_caller(user, groups, self.superuser, self.supergroup, address)
 
+    @property
+    def lease_soft_limit_ms(self) -> int:
+        """For how long a writer must not have been heard of to lose its file to another."""
+        return self.lease_expiry.soft_limit_ms(self.settings.lease_soft_limit_ms)
+
     async def care_for_blocks(self) -> int:
         """What DataNodes are to do with blocks: the duty of whoever gives commands."""
         return await self.block_recoveries.step() + await self.redundancy.step()
