@@ -25,7 +25,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 
 from cairnfs.clock import Clock
-from cairnfs.errors import HdfsError, StandbyException, StoreUnavailableException
+from cairnfs.errors import HdfsError, IOException, StandbyException, StoreUnavailableException
 from cairnfs.store.base import (
     Batch,
     CommitUnknown,
@@ -41,6 +41,7 @@ from cairnfs.transaction.group import Group, Run, build_batch, choose_thrown_out
 from cairnfs.transaction.numbers import Numbers
 from cairnfs.transaction.reply_cache import CallsInProgress
 from cairnfs.transaction.runner import (
+    CONFLICTS_ALONE_MAX,
     CONFLICTS_BEFORE_ALONE_MAX,
     WAIT_MAX_S,
     WAIT_MIN_S,
@@ -424,6 +425,11 @@ class OptimisticRunner:
         self.statistics.conflicts[call.operation.name] += 1
         call.conflicts += 1
         call.wanted = None
+        if call.conflicts > CONFLICTS_BEFORE_ALONE_MAX + CONFLICTS_ALONE_MAX:
+            log.error("%s conflicts, though nobody else commits", call.operation.name)
+            message = f"{call.operation.name} could not be committed; see the NameNode's log"
+            self._answer(call, None, IOException(message))
+            return
         if call.conflicts > CONFLICTS_BEFORE_ALONE_MAX:
             self._alone.append(call)
             self._wake()

@@ -20,6 +20,9 @@ from cairnfs.transaction.hints import Hints
 CONFLICTS_BEFORE_ALONE_MAX = 12
 """Conflicts after which a call runs alone, where it can't conflict."""
 
+CONFLICTS_ALONE_MAX = 3
+"""Conflicts of a call that ran alone, after which it is given up: something is amiss."""
+
 WAIT_MIN_S = 0.001
 WAIT_MAX_S = 0.2
 
