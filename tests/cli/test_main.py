@@ -46,7 +46,7 @@ def test_nodes_have_the_options_of_their_own_entry_points(
         assert stopped.value.code == 0
         assert "--port" in capsys.readouterr().out
     monkeypatch.setenv("CAIRNFS_HOME", str(tmp_path))
-    assert main(["namenode"]) == 1
+    assert main(["namenode", "--http-port", "0"]) == 1
     assert f"{tmp_path}/namenode/namespace.db does not exist" in capsys.readouterr().err
 
 
