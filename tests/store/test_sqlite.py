@@ -215,7 +215,9 @@ def test_leases_of_version_2_are_found_in_order(path: Path) -> None:
         leased = (16390, 255, 1 << 40)
         puts = [Put((2, id, b""), None, 1, b"x", False) for id in leased]
         await store.commit(Batch(1, 0, puts=puts))
+        store._settle()
         store._db().execute("UPDATE meta SET value = '2' WHERE name = 'schema version'")
+        store._db().execute("DROP TABLE journal")
         await store.close()
         store = SqliteStore(path)
         scan = Scan(2, 0, b"", 10)

@@ -77,6 +77,14 @@ def plan_recovery(found: Sequence[Found]) -> Plan:
     return Plan(min(found[index].block.length_bytes for index in chosen), chosen)
 
 
+def plan_cut(found: Sequence[Found], length_bytes: int) -> Plan:
+    """All that are long enough take part: some may have been cut by an attempt that died."""
+    long_enough = [
+        index for index, each in enumerate(found) if each.block.length_bytes >= length_bytes
+    ]
+    return Plan(length_bytes, long_enough)
+
+
 class BlockRecovery:
     """Leads recoveries for the NameNodes."""
 
@@ -168,10 +176,13 @@ class BlockRecovery:
         recovery_id: int,
         result: pb.CommitBlockSynchronizationRequestProto,
     ) -> None:
-        plan = plan_recovery([each for _, _, each in found])
-        new_id, new_bytes = command.block.b.blockId, plan.length_bytes
+        replicas = [each for _, _, each in found]
         if command.HasField("truncateBlock"):
             new_id, new_bytes = command.truncateBlock.blockId, command.truncateBlock.numBytes
+            plan = plan_cut(replicas, new_bytes)
+        else:
+            plan = plan_recovery(replicas)
+            new_id, new_bytes = command.block.b.blockId, plan.length_bytes
         result.newLength = new_bytes
         for index in plan.participants:
             datanode, participant, replica = found[index]

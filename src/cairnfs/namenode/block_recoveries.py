@@ -105,7 +105,8 @@ class BlockRecoveries:
         if attempt is None:
             return
         found = self._datanodes.storage(attempt.participants.primary)
-        assert found is not None, "a primary is chosen among those that are known"
+        if found is None:  # it has gone meanwhile
+            return
         uuid = found[0].record.uuid
         before = self._tries.get(block_id)
         limit_s = ATTEMPT_LIMIT_S if before is None else before.limit_s * 2

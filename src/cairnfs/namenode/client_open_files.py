@@ -22,6 +22,7 @@ from cairnfs.namesystem import append as appending
 from cairnfs.namesystem import lease_recovery
 from cairnfs.namesystem import truncate as truncating
 from cairnfs.namesystem.append import ChooseReplicas
+from cairnfs.namesystem.files import is_file_closed
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.open_files import OpenFile, get_open_files
 from cairnfs.namesystem.paths import FsPath
@@ -111,26 +112,25 @@ def truncate(call: IncomingCall, request: pb.TruncateRequestProto) -> None:
         _choose_replicas(call.namenode, "truncate", path),
         call.namenode.lease_soft_limit_ms,
     )
-    waiting = _Waiting(call, truncating.truncate, arguments)
-    run_or_release(call, truncating.truncate, waiting.told, *arguments)
+    run_or_release(call, truncating.truncate, _Waiting(call, path).told, *arguments)
 
 
 @CALLS.handler
 def recover_lease(call: IncomingCall, request: pb.RecoverLeaseRequestProto) -> None:
-    arguments = (_parse(request.src), request.clientName)
-    waiting = _Waiting(call, lease_recovery.recover_lease, arguments)
-    run_or_release(call, lease_recovery.recover_lease, waiting.told, *arguments)
+    path = _parse(request.src)
+    waiting = _Waiting(call, path)
+    run_or_release(call, lease_recovery.recover_lease, waiting.told, path, request.clientName)
 
 
 class _Waiting:
-    """Asks again until a file is closed, for a while; then the caller may go on asking."""
+    """Looks whether a file is closed by now, for a while; then the caller may go on asking.
 
-    def __init__(
-        self, call: IncomingCall, operation: Operation[bool], arguments: tuple[object, ...]
-    ) -> None:
+    It only looks.  To do once more what was begun could undo what others have done since.
+    """
+
+    def __init__(self, call: IncomingCall, path: FsPath) -> None:
         self._call = call
-        self._operation = operation
-        self._arguments = arguments
+        self._path = path
         self._loop = asyncio.get_running_loop()
         self._end_s = self._loop.time() + RECOVERY_WAIT_S
 
@@ -138,13 +138,13 @@ class _Waiting:
         if is_closed or self._loop.time() >= self._end_s:
             self._call.answer(encode_bool(is_closed))
         else:
-            self._loop.call_later(RECOVERY_POLL_S, self._ask)
+            self._loop.call_later(RECOVERY_POLL_S, self._look)
 
-    def _ask(self) -> None:
-        self._call.start(self._operation, self._answered, self._call.caller, *self._arguments)
+    def _look(self) -> None:
+        self._call.start(is_file_closed, self._seen, self._call.caller, self._path)
 
-    def _answered(self, is_closed: bool | None, error: BaseException | None) -> None:
-        if isinstance(error, HdfsError):  # others have the file now: what was true at first is said
+    def _seen(self, is_closed: bool | None, error: BaseException | None) -> None:
+        if isinstance(error, HdfsError):  # it is gone: what was true at first is said
             self._call.answer(encode_bool(False))
         elif error is not None:
             self._call.fail(error)

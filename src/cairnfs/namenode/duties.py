@@ -49,13 +49,16 @@ class Duties:
         interval_s: float,
         lease_hard_limit_ms: int,
         more: Mapping[str, Step] | None = None,
+        store_answered: Callable[[], None] = lambda: None,
     ) -> None:
+        """`store_answered` is called whenever the store has said whose a duty is."""
         self._runner = runner
         self._store = opened.store
         self._membership = opened.membership
         self._clock = clock
         self._interval_s = interval_s
         self._lease_hard_limit_ms = lease_hard_limit_ms
+        self._store_answered = store_answered
         self._task: asyncio.Task[None] | None = None
         self._holders_seen = b""
         self._steps: dict[str, Step] = {
@@ -122,7 +125,9 @@ class Duties:
 
     async def _do(self, name: str, step: Step) -> bool:
         """Do one step of a duty if it is ours; True if there is more to do at once."""
-        if not await self._membership.try_acquire(name, LEASE_S):
+        is_ours = await self._membership.try_acquire(name, LEASE_S)
+        self._store_answered()
+        if not is_ours:
             self.owned.discard(name)
             return False
         self.owned.add(name)

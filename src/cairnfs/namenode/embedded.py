@@ -91,9 +91,7 @@ class NameNodeThread:
         """
         name = self.namenode.superuser if user is None else user
         caller = self.namenode.caller(name, groups, "127.0.0.1")
-        client = ClientProtocol(self, caller)
-        client.soft_limit_ms = self.namenode.settings.lease_soft_limit_ms
-        return client
+        return ClientProtocol(self, caller)
 
     @property
     def statistics(self) -> RunnerStatistics:
@@ -141,7 +139,6 @@ class ClientProtocol:
         self.client_id = uuid.uuid4().bytes
         self.client_name = f"DFSClient_{self.client_id.hex()[:12]}"
         self._call_ids = itertools.count()
-        self.soft_limit_ms = leases.SOFT_LIMIT_MS  # after which it takes files from others
 
     # Directories and names.
 
@@ -337,11 +334,12 @@ class ClientProtocol:
 
     def _call_or_release(self, operation: Operation[R], *arguments: Any) -> R:
         """Call; take the file from a writer who is gone, and call again."""
+        limit_ms = self._namenode.namenode.lease_soft_limit_ms
         try:
-            return self._call(operation, *arguments, self.soft_limit_ms)
+            return self._call(operation, *arguments, limit_ms)
         except lease_recovery.LeaseRecoveryNeeded as needed:
-            self._run(lease_recovery.release_lease, needed.inode_id, self.soft_limit_ms)
-        return self._call(operation, *arguments, self.soft_limit_ms)
+            self._run(lease_recovery.release_lease, needed.inode_id, limit_ms)
+        return self._call(operation, *arguments, limit_ms)
 
     def _call(self, operation: Operation[R], *arguments: Any) -> R:
         return self._run(operation, self.caller, *arguments)

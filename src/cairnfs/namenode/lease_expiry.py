@@ -32,7 +32,7 @@ LEASES = "leases"
 PAGE = 500  # leases looked at in one step
 REST_MIN_S = 2.0  # between two rounds (dfs.namenode.lease-recheck-interval-ms), and
 REST_FACTOR = 20  # so many times as long as the last one took
-GAP_MS = 30_000  # without the duty being done: the store was away, or another had it
+GAP_MS = 30_000  # without an answer from the store: it was away, and no lease could be renewed
 NEVER_MS = 1 << 60
 
 
@@ -55,19 +55,22 @@ class LeaseExpiry:
         self._after = b""
         self._worked_s = 0.0  # in this round
         self._due_s = 0.0
-        self._called_ms = self._served_since_ms = clock.now_ms()
+        self._answered_ms = self._served_since_ms = clock.now_ms()
 
     def soft_limit_ms(self, limit_ms: int) -> int:
         """The soft limit, unless it has not been possible for so long to renew a lease."""
         served_ms = self._clock.now_ms() - self._served_since_ms
         return limit_ms if served_ms > limit_ms else NEVER_MS
 
-    async def step(self) -> int:
-        """Look at some leases, if it is time to; more than 0 if there are more."""
-        now_ms, before_ms = self._clock.now_ms(), self._called_ms
-        self._called_ms = now_ms
+    def store_answered(self) -> None:
+        """To be told every now and then, whoever has the duty: leases can be renewed."""
+        now_ms, before_ms = self._clock.now_ms(), self._answered_ms
+        self._answered_ms = now_ms
         if self._safe_mode.is_on or now_ms - before_ms > GAP_MS:
             self._served_since_ms = now_ms
+
+    async def step(self) -> int:
+        """Look at some leases, if it is time to; more than 0 if there are more."""
         began_s = time.monotonic()
         if self._safe_mode.is_on or began_s < self._due_s:
             return 0
@@ -94,14 +97,16 @@ class LeaseExpiry:
             return_exceptions=True,
         )
         for id, result in zip(expired, done, strict=True):
-            if isinstance(result, BaseException) and not isinstance(result, HdfsError):
-                raise result
-            if not leases[id].is_being_recovered:
+            if isinstance(result, HdfsError):
+                log.info("inode %d can't be taken from %s yet: %s", id, leases[id].holder, result)
+            elif isinstance(result, BaseException):  # the others must not wait for this one
+                log.error("inode %d can't be taken from its writer", id, exc_info=result)
+            elif not leases[id].is_being_recovered:
                 log.info(
                     "inode %d is taken from %s, which was not heard of for too long: %s",
                     id,
                     leases[id].holder,
-                    "closed" if result is True else "recovery begins",
+                    "closed" if result else "recovery begins",
                 )
         self._after = rows[-1].key[2] if len(rows) == PAGE else b""
         return len(self._after)

@@ -84,6 +84,7 @@ class NameNode:
             settings.duty_interval_s,
             settings.lease_hard_limit_ms,
             duties,
+            self.lease_expiry.store_answered,
         )
 
     @classmethod

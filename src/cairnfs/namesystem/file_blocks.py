@@ -337,6 +337,11 @@ def _check_reported(lookup: Lookup, file: Inode, last: Block, reported: Block) -
         raise IOException(
             f"Trying to commit inconsistent block: id = {reported.id}, expected id = {last.id}"
         )
+    if reported.length_bytes < last.length_bytes:
+        raise IOException(
+            f"Block {_show(last)} of {lookup.path} cannot be {reported.length_bytes} bytes long:"
+            f" {last.length_bytes} of them were flushed"
+        )
     if not 0 <= reported.length_bytes <= file.block_size_bytes:
         raise IOException(
             f"Block {_show(last)} of {lookup.path} cannot be {reported.length_bytes} bytes long:"

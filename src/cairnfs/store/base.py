@@ -337,10 +337,6 @@ class Store(Protocol):
         """How many rows a table has; it looks at each, so this is for when a NameNode starts."""
         ...
 
-    async def count_shared(self, table: int, other: int) -> int:
-        """How many rows of a table have an `a` that rows of another one have too."""
-        ...
-
     async def last_txid(self) -> int:
         """The clock: whatever is not committed yet will have a greater TxID."""
         ...

@@ -59,10 +59,6 @@ _FIND_REPLIES = (
     "SELECT data FROM replies WHERE client_id = $1 AND last_call >= $2 AND first_call <= $2"
 )
 _RESERVE = "UPDATE counters SET next = next + $2 WHERE name = $1 RETURNING next - $2"
-_COUNT_SHARED = (
-    "SELECT count(*) FROM records AS r WHERE t = $1 AND EXISTS"
-    " (SELECT 1 FROM records AS o WHERE o.t = $2 AND o.a = r.a)"
-)
 _DROP_REPLIES = (
     "WITH expired AS (SELECT client_id, last_call, txid FROM replies WHERE expires_ms < $1"
     " ORDER BY expires_ms LIMIT $2 FOR UPDATE SKIP LOCKED),"
@@ -182,10 +178,6 @@ class PostgresStore:
 
     async def count_rows(self, table: int) -> int:
         ((count,),) = await self.fetch("SELECT count(*) FROM records WHERE t = $1", table)
-        return int(count)
-
-    async def count_shared(self, table: int, other: int) -> int:
-        ((count,),) = await self.fetch(_COUNT_SHARED, table, other)
         return int(count)
 
     async def last_txid(self) -> int:

@@ -51,7 +51,6 @@ from cairnfs.store.sqlite_schema import (
 _SUM_COLUMNS = ", ".join(COUNT_COLUMNS)
 
 _SELECT_ROW = "SELECT since, data FROM records WHERE t = ? AND a = ? AND b = ?"
-_SELECT_SINCE = "SELECT since FROM records WHERE t = ? AND a = ? AND b = ?"
 # Left alone, SQLite takes the primary key for it, and looks at every row of the table.
 _SELECT_ID = (
     "SELECT t, a, b, since, data FROM records INDEXED BY records_by_id WHERE id = ? AND t = ?"
@@ -67,7 +66,7 @@ _KEEP = (
 _FIND = "SELECT t, a, b FROM records WHERE t = ? AND a = ? AND b = ?"
 
 JOURNALED_CALLS_MAX = 512
-"""So many calls wait for their tables at most; as many are read back after a crash."""
+"""Once so many calls wait for their tables, the next batch takes them there."""
 
 
 class SqliteStore:
@@ -202,15 +201,6 @@ class SqliteStore:
     async def count_rows(self, table: int) -> int:
         self._settle()
         ((count,),) = self._fetch("SELECT count(*) FROM records WHERE t = ?", (table,))
-        return int(count)
-
-    async def count_shared(self, table: int, other: int) -> int:
-        self._settle()
-        statement = (
-            "SELECT count(*) FROM records AS r WHERE t = ? AND EXISTS"
-            " (SELECT 1 FROM records AS o WHERE o.t = ? AND o.a = r.a)"
-        )
-        ((count,),) = self._fetch(statement, (table, other))
         return int(count)
 
     async def last_txid(self) -> int:

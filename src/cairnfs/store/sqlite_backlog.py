@@ -111,7 +111,9 @@ class Backlog:
         self._totals: dict[int, Addition] = {}
         self._replies: list[Replies] = []
         self._replied: dict[bytes, set[int]] = {}  # client, numbers of its calls
-        self._keys_of_id: dict[tuple[int, int], set[Key]] | None = None  # once asked for
+        # By id and by prefix, once somebody has asked.
+        self._keys_of_id: dict[tuple[int, int], set[Key]] | None = None
+        self._keys_below: dict[tuple[int, int], set[Key]] | None = None
         for change in changes:
             self.add(change)
 
@@ -126,6 +128,8 @@ class Backlog:
         self._rows.update(change.puts)
         if self._keys_of_id is not None:
             self._index(change.puts)
+        if self._keys_below is not None:
+            self._index_prefixes([*change.deletes, *(key for key, _ in change.puts)])
         for id, addition in change.touches:
             before = self._totals.get(id)
             self._totals[id] = addition if before is None else _sum(before, addition)
@@ -157,8 +161,11 @@ class Backlog:
         return rows
 
     def scan(self, scan: Scan, read: Callable[[Scan], list[tuple[Key, Row]]]) -> list[Row]:
-        t, a = scan.table, scan.a
-        changed = {key: self.row(key) for key in self._rows if key[0] == t and key[1] == a}
+        if self._keys_below is None:
+            self._keys_below = {}
+            self._index_prefixes(self._rows)
+        keys = self._keys_below.get((scan.table, scan.a), ())
+        changed = {key: self.row(key) for key in keys}
         return [row for _, row in scan_under(changed, scan, read)]
 
     def totals(self, id: int, stored: Totals) -> Totals:
@@ -211,6 +218,11 @@ class Backlog:
         for key, version in rows:
             if version is not None and version.id is not None:
                 self._keys_of_id.setdefault((key[0], version.id), set()).add(key)
+
+    def _index_prefixes(self, keys: Iterable[Key]) -> None:
+        assert self._keys_below is not None
+        for key in keys:
+            self._keys_below.setdefault(key[:2], set()).add(key)
 
 
 _NOBODY: set[int] = set()

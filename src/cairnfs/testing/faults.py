@@ -91,9 +91,6 @@ class SteppedStore:
     async def count_rows(self, table: int) -> int:
         return await self.inner.count_rows(table)
 
-    async def count_shared(self, table: int, other: int) -> int:
-        return await self.inner.count_shared(table, other)
-
     async def last_txid(self) -> int:
         return await self.inner.last_txid()
 

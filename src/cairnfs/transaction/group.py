@@ -111,8 +111,7 @@ def build_batch(
             batch.empties += transaction.emptied
         else:
             for key in transaction.presumed:
-                if key not in final:  # else that it is new is checked by writing it
-                    batch.reads[key] = ABSENT
+                batch.reads[key] = ABSENT
         if transaction.kept:
             batch.keeps += [Keep(key, transaction.order) for key in transaction.kept]
         batch.drops += transaction.dropped

@@ -205,6 +205,8 @@ class Transaction:
 
     def memorize(self, token: Hashable, value: Any, keys: Iterable[Key]) -> None:
         """Keep a value that depends on the token and on these rows, which were read, alone."""
+        if self.writes:
+            return  # the value may be of those
         reads = {key: self.reads[key] for key in keys}
         if not any(entry.writer is not None or entry is UNBORN for entry in reads.values()):
             self._view.memorize(token, Memo(value, reads))

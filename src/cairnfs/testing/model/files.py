@@ -308,7 +308,7 @@ def _finish_last(file: Node, reported: ModelBlock | None) -> None:
     if not _same_block(reported, file.blocks[-1]):
         raise IOException("another block")
     length = reported.length_bytes if reported is not None else 0
-    if not 0 <= length <= file.block_size_bytes:
+    if not file.blocks[-1].length_bytes <= length <= file.block_size_bytes:
         raise IOException(f"a block of {length} bytes")
     file.blocks[-1].length_bytes = length
     file.blocks[-1].is_open = file.blocks[-1].is_flushed = False
