@@ -464,6 +464,27 @@ def test_truncate_within_a_block_waits_for_datanodes(
     assert cluster.holders(cut) == cluster.located("/f") == ["a", "b", "c"]
 
 
+def test_whoever_waits_for_a_cut_does_not_cut_again(
+    cluster: FakeCluster,
+    nodes: list[FakeDataNode],
+    rpc: RpcClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_open_files, "RECOVERY_POLL_S", 1.0)
+    block = cluster.write("/f")
+    call_id = send_truncate(rpc, 4)
+    wait_until_cutting(cluster, block)
+    cluster.live(2)
+    with RpcClient(cluster.port) as other:  # gets to it before the first one looks again
+        monkeypatch.setattr(client_open_files, "RECOVERY_POLL_S", 0.05)
+        shorter = send_truncate(other, 2, "a third one")
+        wait_until_cutting(cluster, block)
+        cluster.live(2)
+        assert other.wait(shorter).result
+    assert rpc.wait(call_id).result
+    assert length_of(cluster) == 2
+
+
 def test_truncate_is_answered_even_if_nobody_cuts(
     cluster: FakeCluster,
     nodes: list[FakeDataNode],
