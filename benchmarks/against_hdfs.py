@@ -43,6 +43,9 @@ META_BARS = {
 }
 SEQUENTIAL_BAR = 0.6
 SMALL_FILES_BAR = 10.0
+FLUSH_BAR = 0.6
+FLUSHED_RECORDS = 5000
+FLUSHED_BYTES = 100
 
 
 class Server:
@@ -80,6 +83,8 @@ class RealHdfs(Server):
         if not (home / "classes" / "MetaBench.class").exists():
             show("installing Apache HDFS 3.3.6 (about a minute)")
             check(self.run("install"))
+        if not (home / "classes" / "FlushBench.class").exists():
+            check(self.run("build"))
         check(self.run("configure"))  # for our port
         check(self.run("format"))
         check(self.run("start"))
@@ -153,7 +158,7 @@ class Cairn(Server):
 def main() -> int:
     options = parse()
     RESULTS.mkdir(exist_ok=True)
-    results: dict[str, Any] = {"machine": machine(), "meta": [], "data": []}
+    results: dict[str, Any] = {"machine": machine(), "meta": [], "data": [], "flush": []}
     with clusters(options) as (hdfs, cairn):
         for round_ in range(options.rounds):
             order = (hdfs, cairn) if round_ % 2 == 0 else (cairn, hdfs)
@@ -162,16 +167,20 @@ def main() -> int:
                     results["meta"] += measure_meta(hdfs, server, options, round_)
                 if "data" in options.only:
                     results["data"] += measure_data(hdfs, server, options, round_)
+                if "flush" in options.only:
+                    results["flush"] += measure_flush(hdfs, server, round_)
             (RESULTS / "against_hdfs.json").write_text(json.dumps(results, indent=1))
     print_meta(results["meta"])
     print_data(results["data"])
+    print_flush(results["flush"])
     show(f"every figure is in {(RESULTS / 'against_hdfs.json').relative_to(HERE.parent)}")
     return 0
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench-peer", description=__doc__)
-    parser.add_argument("--only", nargs="+", default=["meta", "data"], choices=["meta", "data"])
+    parts = ["meta", "data", "flush"]
+    parser.add_argument("--only", nargs="+", default=parts, choices=parts)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 8, 32])
     parser.add_argument("--layouts", nargs="+", default=["spread", "one"])
@@ -229,6 +238,15 @@ def measure_data(
     return [{"server": server.name, "round": round_, **row} for row in found]
 
 
+def measure_flush(hdfs: RealHdfs, server: Server, round_: int) -> list[dict[str, Any]]:
+    found = []
+    for replication in ("1", "3"):
+        show(f"round {round_ + 1}: {server.name}, small flushes, {replication} replicas")
+        arguments = (str(FLUSHED_RECORDS), str(FLUSHED_BYTES), replication, "1")
+        found += load(hdfs, "FlushBench", server, server.pids(), *arguments)
+    return [{"server": server.name, "round": round_, **row} for row in found]
+
+
 def load(hdfs: RealHdfs, program: str, server: Server, *arguments: str) -> list[dict[str, Any]]:
     """Run a load generator against a server; its lines of JSON."""
     done = hdfs.run("client", program, server.url, *arguments)
@@ -275,6 +293,22 @@ def print_data(rows: list[dict[str, Any]]) -> None:
                     name = f"{kind}, {more[0]} {value}, {field}"
                     ratio = found[CAIRNFS] / found[HDFS]
                     print(f"{name:34}{found[HDFS]:>10.1f}{found[CAIRNFS]:>10.1f}{ratio:>8.2f}")
+
+
+def print_flush(rows: list[dict[str, Any]]) -> None:
+    """A writer that flushes after each record."""
+    if not rows:
+        return
+    print(f"\n{f'flushes of {FLUSHED_BYTES} bytes':34}{HDFS:>10}{CAIRNFS:>10}{'ratio':>8}")
+    for replication in dict.fromkeys(row["repl"] for row in rows):
+        mine = [row for row in rows if row["repl"] == replication]
+        for field in ("records_s", "p50_us", "p99_us"):
+            found = by_server(mine, field)
+            ratio = found[CAIRNFS] / found[HDFS]
+            name = f"{replication} replicas, {field}"
+            bar = f"  {'>=' if ratio >= FLUSH_BAR else 'BELOW'} {FLUSH_BAR}"
+            verdict = bar if field == "records_s" else ""
+            print(f"{name:34}{found[HDFS]:>10.1f}{found[CAIRNFS]:>10.1f}{ratio:>8.2f}{verdict}")
 
 
 def by_server(rows: list[dict[str, Any]], field: str) -> dict[str, float]:
