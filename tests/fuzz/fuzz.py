@@ -18,14 +18,11 @@ import argparse
 import asyncio
 import json
 import os
-import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,6 +30,7 @@ from typing import Any
 from google.protobuf.message import Message
 from tests.fuzz.messages import cut, damage, fill
 
+from cairnfs.testing.cluster import Cluster, Node
 from cairnfs.wire import transfer
 from cairnfs.wire.framing import encode_delimited
 from cairnfs.wire.proto import data_transfer_pb2
@@ -294,93 +292,22 @@ def make_request(random: Random, method: Method) -> Any:
 # Servers.
 
 
-class Process:
-    """A server that is thrown at."""
-
-    def __init__(self, name: str, directory: Path, *arguments: str) -> None:
-        self.name = name
-        self.log = directory / f"{name}.log"
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", *arguments], stdout=log, stderr=log
-            )
-
-    def wait_for(self, text: bytes) -> None:
-        for _ in range(400):
-            if text in self.log.read_bytes():
-                return
-            self.check_alive()
-            time.sleep(0.05)
-        raise Failure(f"{self.name} does not start: see {self.log}")
-
-    def check_alive(self) -> None:
-        if self._process.poll() is not None:
-            end = self.log.read_text(errors="replace")[-3000:]
-            raise Failure(f"{self.name} has ended with {self._process.returncode}:\n{end}")
-
-    def sizes(self) -> dict[str, int]:
-        """What must not grow."""
-        root = Path(f"/proc/{self._process.pid}")
-        status = dict(
-            line.split(":", 1) for line in (root / "status").read_text().splitlines() if ":" in line
-        )
-        return {
-            "rss_bytes": int(status["VmRSS"].split()[0]) * 1024,
-            "threads": int(status["Threads"]),
-            "descriptors": len(os.listdir(root / "fd")),
-        }
-
-    def stop(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+def sizes(node: Node) -> dict[str, int]:
+    """What of a server must not grow."""
+    root = Path(f"/proc/{node.pid}")
+    status = dict(
+        line.split(":", 1) for line in (root / "status").read_text().splitlines() if ":" in line
+    )
+    return {
+        "rss_bytes": int(status["VmRSS"].split()[0]) * 1024,
+        "threads": int(status["Threads"]),
+        "descriptors": len(os.listdir(root / "fd")),
+    }
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-@contextmanager
-def cluster() -> Iterator[tuple[Process, int, Process, int, int]]:
-    """A NameNode and a DataNode, each a process of its own."""
-    with tempfile.TemporaryDirectory(prefix="cairnfs-fuzz-") as name:
-        directory = Path(name)
-        rpc, data, ipc = free_port(), free_port(), free_port()
-        store = f"sqlite://{directory}/namespace.db"
-        namenode = Process(
-            "namenode",
-            directory,
-            *(
-                "cairnfs.namenode",
-                "--store",
-                store,
-                "--port",
-                str(rpc),
-                "--http-port",
-                "0",
-                "--format",
-            ),
-        )
-        started = [namenode]
-        try:
-            namenode.wait_for(b"NameNode up")
-            datanode = Process(
-                "datanode",
-                directory,
-                *("cairnfs.datanode", "--namenode", f"127.0.0.1:{rpc}"),
-                *("--data", str(directory / "data"), "--port", str(data), "--ipc-port", str(ipc)),
-                *("--http-port", "0"),
-            )
-            started.append(datanode)
-            datanode.wait_for(b"registered with")
-            yield namenode, rpc, datanode, data, ipc
-        finally:
-            for process in reversed(started):
-                process.stop()
+def check_alive(node: Node) -> None:
+    if not node.is_running:
+        raise Failure(f"{node.name} has ended:\n{node.log_tail()}")
 
 
 def check_growth(name: str, before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
@@ -410,22 +337,23 @@ def show(what: str, done: int, inputs: int) -> None:
         print(f"\rfuzz: {what} {min(done, inputs):,} of {inputs:,}", end=end, file=sys.stderr)
 
 
-async def fuzz_servers(random: Random, inputs: int) -> dict[str, Any]:
-    with cluster() as (namenode, rpc, datanode, data, ipc):
+async def fuzz_servers(random: Random, inputs: int, directory: Path) -> dict[str, Any]:
+    with Cluster(directory / "cluster", datanodes=1) as cluster:
+        namenode, datanode = cluster.namenodes[0], cluster.datanodes[0]
         # The first inputs fill caches; what counts is growth after them.
         client, datanode_calls = PROTOCOLS, (CLIENT_DATANODE_PROTOCOL,)
-        await fuzz_rpc(random, inputs // 10, rpc, protocols=client)
-        await fuzz_transfer(random, inputs // 50, data)
-        before = namenode.sizes(), datanode.sizes()
-        await fuzz_rpc(random, inputs - inputs // 10, rpc, protocols=client)
-        await fuzz_rpc(random, inputs // 10, ipc, protocols=datanode_calls)
-        await fuzz_transfer(random, inputs // 4, data)
-        namenode.check_alive()
-        datanode.check_alive()
+        await fuzz_rpc(random, inputs // 10, namenode.port, protocols=client)
+        await fuzz_transfer(random, inputs // 50, datanode.port)
+        before = sizes(namenode), sizes(datanode)
+        await fuzz_rpc(random, inputs - inputs // 10, namenode.port, protocols=client)
+        await fuzz_rpc(random, inputs // 10, datanode.ipc_port, protocols=datanode_calls)
+        await fuzz_transfer(random, inputs // 4, datanode.port)
+        check_alive(namenode)
+        check_alive(datanode)
         await asyncio.sleep(5)  # connections end
         return {
-            "namenode": check_growth("the NameNode", before[0], namenode.sizes()),
-            "datanode": check_growth("the DataNode", before[1], datanode.sizes()),
+            "namenode": check_growth("the NameNode", before[0], sizes(namenode)),
+            "datanode": check_growth("the DataNode", before[1], sizes(datanode)),
         }
 
 
@@ -441,7 +369,8 @@ def main() -> int:
     servers = int((options.inputs - machines) / 1.37)
     try:
         fuzz_machines(random, machines)
-        grown = asyncio.run(fuzz_servers(random, servers))
+        with tempfile.TemporaryDirectory(prefix="cairnfs-fuzz-") as directory:
+            grown = asyncio.run(fuzz_servers(random, servers, Path(directory)))
     except Failure as failure:
         print(f"\nfuzz: seed {options.seed}: {failure}", file=sys.stderr)
         return 1

@@ -66,12 +66,19 @@ class Node:
     """One process, that can be ended and started again as often as a test likes."""
 
     def __init__(
-        self, name: str, command: Sequence[str], log: Path, port: int, http_port: int
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        port: int,
+        http_port: int,
+        ipc_port: int = 0,
     ) -> None:
         self.name = name
         self.log = log
         self.port = port
         self.http_port = http_port
+        self.ipc_port = ipc_port  # of a DataNode
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -244,6 +251,7 @@ class Cluster:
             self.directory / f"datanode{index}.log",
             port,
             http_port,
+            ipc_port,
         )
         self.datanodes.append(node)
         node.start()
