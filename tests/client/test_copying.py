@@ -10,6 +10,7 @@ from tests.client.files import MIB, content, read, write
 
 import cairnfs
 from cairnfs.client.copying import Progress
+from cairnfs.errors import IOException
 
 
 def make_tree(folder: Path) -> dict[str, bytes]:
@@ -72,6 +73,51 @@ def test_a_large_file_in_parts(
     write(fs, f"{folder}/file", content(2 * MIB + 1))
     fs.download(f"{folder}/file", tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == content(2 * MIB + 1)
+
+
+@pytest.mark.parametrize("part_bytes", [100_000, MIB])
+def test_a_download_is_of_one_version(
+    fs: cairnfs.FileSystem,
+    folder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    part_bytes: int,
+) -> None:
+    """Replaced by a longer file, between two parts or before the only one is read."""
+    monkeypatch.setattr("cairnfs.client.copying._PART_BYTES", part_bytes)
+    path = f"{folder}/file"
+    write(fs, path, content(300_000))
+    open_file = fs.open
+    opened = 0
+
+    def replace_and_open(name: str) -> object:
+        nonlocal opened
+        opened += 1
+        if opened == (2 if part_bytes < 300_000 else 1):
+            write(fs, path, content(400_000))
+        return open_file(name)
+
+    monkeypatch.setattr(fs, "open", replace_and_open)
+    with pytest.raises(IOException, match="was replaced"):
+        fs.download(path, tmp_path / "file", threads=1)
+    assert list(tmp_path.iterdir()) == []
+    fs.download(path, tmp_path / "file", threads=1)
+    assert (tmp_path / "file").read_bytes() == content(400_000)
+
+
+def test_links_to_local_directories_are_followed_but_not_for_ever(
+    fs: cairnfs.FileSystem, folder: str, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere" / "below").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "below" / "file").write_bytes(b"linked")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "link").symlink_to(tmp_path / "elsewhere")
+    assert fs.upload(tmp_path / "tree", f"{folder}/tree").files == 1
+    assert read(fs, f"{folder}/tree/link/below/file") == b"linked"
+    (tmp_path / "elsewhere" / "below" / "back").symlink_to(tmp_path / "tree")
+    with pytest.raises(IOException, match=r"back is a symbolic link to .*tree, which it is in"):
+        fs.upload(tmp_path / "tree", f"{folder}/again")
+    assert [status.name for status in fs.list_status(folder)] == ["tree"]
 
 
 def test_what_exists_is_replaced_only_if_wanted(

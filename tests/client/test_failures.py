@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.client.conftest import MakeCluster
-from tests.client.files import MIB, content, read, write
+from tests.client.files import MIB, append, content, read, write
 
 import cairnfs
 from cairnfs.client.addresses import Address
@@ -78,6 +78,21 @@ def test_a_writer_that_has_lost_all_datanodes_says_so(make_cluster: MakeCluster)
         with pytest.raises(IOException):
             file.close()
         assert file.closed
+
+
+def test_an_append_that_fails_leaves_no_lease(make_cluster: MakeCluster) -> None:
+    """Which the client's other files would keep for ever."""
+    cluster = make_cluster(datanodes=1)
+    with cairnfs.connect(cluster.uri) as fs, fs.create("/other"):
+        write(fs, "/file", content(1000))
+        [datanode] = cluster.datanodes
+        datanode.kill()
+        with pytest.raises(IOException, match=r"are bad\. Aborting"):
+            fs.append("/file")
+        datanode.start()
+        cluster.wait_until(lambda: fs.is_file_closed("/file"), "the file is closed", LIMIT_S)
+        append(fs, "/file", b"more")
+        assert read(fs, "/file") == content(1000) + b"more"
 
 
 def test_a_new_block_goes_elsewhere_if_a_datanode_does_not_take_it(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
+import pickle
 import subprocess
 import sys
+import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -318,12 +322,8 @@ def test_a_forked_child_lets_go_of_files_that_its_parent_writes(
 # What is done while a file is open
 
 
-def test_leases_are_renewed_and_idle_pipelines_kept(
-    fs: cairnfs.FileSystem, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cairnfs.client.leases._CHECK_INTERVAL_S", 0.05)
-    monkeypatch.setattr("cairnfs.client.leases.RENEWAL_INTERVAL_S", 0.2)
-    monkeypatch.setattr("cairnfs.client.writer.IDLE_LIMIT_S", 0.1)
+def watch_calls(fs: cairnfs.FileSystem, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of all calls to the NameNode from now on."""
     calls: list[str] = []
     call = fs._namenodes.call
 
@@ -331,6 +331,17 @@ def test_leases_are_renewed_and_idle_pipelines_kept(
         calls.append(name)
         return call(name, *arguments)
 
+    monkeypatch.setattr(fs._namenodes, "call", watched)
+    return calls
+
+
+def test_leases_are_renewed_and_idle_pipelines_kept(
+    fs: cairnfs.FileSystem, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cairnfs.client.leases._CHECK_INTERVAL_S", 0.05)
+    monkeypatch.setattr("cairnfs.client.leases.RENEWAL_INTERVAL_S", 0.2)
+    monkeypatch.setattr("cairnfs.client.writer.IDLE_LIMIT_S", 0.1)
+    calls = watch_calls(fs, monkeypatch)
     heartbeats: list[object] = []
     keep_alive = Pipeline.keep_alive
 
@@ -338,7 +349,6 @@ def test_leases_are_renewed_and_idle_pipelines_kept(
         heartbeats.append(pipeline)
         keep_alive(pipeline)
 
-    monkeypatch.setattr(fs._namenodes, "call", watched)
     monkeypatch.setattr(Pipeline, "keep_alive", watched_keep_alive)
     with fs.create(f"{folder}/file", replication=3) as file:
         file.write(b"first")
@@ -350,16 +360,75 @@ def test_leases_are_renewed_and_idle_pipelines_kept(
     assert read(fs, f"{folder}/file") == b"first, second"
 
 
-def test_the_thread_for_leases_ends_with_the_last_file(
+def test_leases_are_renewed_however_many_files_are_opened(
+    fs: cairnfs.FileSystem, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A NameNode that grants a lease does not renew those of other files."""
+    monkeypatch.setattr("cairnfs.client.leases._CHECK_INTERVAL_S", 0.05)
+    monkeypatch.setattr("cairnfs.client.leases.RENEWAL_INTERVAL_S", 0.4)
+    calls = watch_calls(fs, monkeypatch)
+    with fs.create(f"{folder}/long"):
+        end_s = time.monotonic() + 1.5
+        while time.monotonic() < end_s:
+            fs.create(f"{folder}/short", overwrite=True).close()
+            time.sleep(0.02)
+    assert calls.count("renewLease") >= 2
+
+
+def test_leases_are_renewed_while_a_pipeline_is_mended(
+    fs: cairnfs.FileSystem, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cairnfs.client.leases._CHECK_INTERVAL_S", 0.02)
+    monkeypatch.setattr("cairnfs.client.leases.RENEWAL_INTERVAL_S", 0.05)
+    monkeypatch.setattr("cairnfs.client.writer.IDLE_LIMIT_S", 0.05)
+    begun, is_over = threading.Event(), threading.Event()
+
+    def take_long(pipeline: Pipeline) -> None:
+        begun.set()
+        assert is_over.wait(60)
+
+    monkeypatch.setattr(Pipeline, "keep_alive", take_long)
+    calls = watch_calls(fs, monkeypatch)
+    with fs.create(f"{folder}/file", replication=1) as file:
+        file.write(b"first")
+        file.flush()
+        try:
+            assert begun.wait(10)
+            before = calls.count("renewLease")
+            time.sleep(0.5)
+            assert calls.count("renewLease") >= before + 3
+        finally:
+            is_over.set()
+
+
+def test_the_threads_for_leases_end_with_the_last_file(
     fs: cairnfs.FileSystem, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cairnfs.client.leases._CHECK_INTERVAL_S", 0.05)
     with fs.create(f"{folder}/file"):
-        thread = fs._streams._leases._thread
-        assert thread is not None
-        assert thread.is_alive()
-    thread.join(10)
-    assert not thread.is_alive()
+        threads = list(fs._streams._leases._threads.values())
+        assert [thread.is_alive() for thread in threads] == [True, True]
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_nothing_is_left_of_a_file_system_that_nobody_closed(
+    fs: cairnfs.FileSystem, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cairnfs.client.leases._CHECK_INTERVAL_S", 0.05)
+    dropped: cairnfs.FileSystem = pickle.loads(pickle.dumps(fs))
+    write(dropped, f"{folder}/file", b"closed")
+    keeper = weakref.ref(dropped._streams._leases)
+    namenodes = weakref.ref(dropped._namenodes)
+    del dropped
+    deadline_s = time.monotonic() + 10
+    while keeper() is not None or namenodes() is not None:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+        gc.collect()
 
 
 def test_files_that_were_not_closed_are_closed_at_the_end(

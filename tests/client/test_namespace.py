@@ -69,6 +69,12 @@ def test_a_listing_of_more_than_one_page(fs: cairnfs.FileSystem, folder: str) ->
     assert names(fs, folder) == expected
     iterator = fs.list_status_iter(folder)
     assert next(iterator).name == expected[0]
+    fs.rename(folder, f"{folder}-elsewhere")
+    try:
+        with pytest.raises(FileNotFoundException, match="listed in part"):
+            list(iterator)
+    finally:
+        fs.rename(f"{folder}-elsewhere", folder)
 
 
 def test_how_paths_may_be_written(cluster: Cluster, fs: cairnfs.FileSystem, folder: str) -> None:
@@ -82,6 +88,8 @@ def test_how_paths_may_be_written(cluster: Cluster, fs: cairnfs.FileSystem, fold
     ):
         assert fs.get_file_status(path).path == f"{folder}/file"
     assert fs.absolute_path("x") == f"/user/{fs.user}/x"
+    assert fs.absolute_path("/log/http://x") == "/log/http:/x"  # no URL: it begins otherwise
+    assert fs.absolute_path("log/http://x") == f"/user/{fs.user}/log/http:/x"
     with pytest.raises(IllegalArgumentException, match="Wrong FS"):
         fs.exists("hdfs://elsewhere:8020/file")
     with pytest.raises(ValueError, match="empty"):

@@ -24,7 +24,8 @@ class Calls:
         begins at the user's home directory, as in Hadoop.
         """
         text = os.fspath(path)
-        if "://" in text:
+        scheme, separator, _ = text.partition("://")
+        if separator and "/" not in scheme:
             location = parse_url(text)
             if not set(location.namenodes) & set(self._namenodes.addresses):
                 names = ",".join(map(str, self._namenodes.addresses))

@@ -56,6 +56,7 @@ class _File(msgspec.Struct, frozen=True):
 
     name: str
     length: int
+    id: int = 0  # of its inode, if it is remote
 
 
 class _Tree(msgspec.Struct, frozen=True):
@@ -140,7 +141,8 @@ def download(
     work = _Work(tree, threads, progress)
 
     def copy(part: _Part) -> None:
-        with fs.open(posixpath.join(source, part.file.name).rstrip("/")) as reader:
+        path = posixpath.join(source, part.file.name).rstrip("/")
+        with fs.open(path) as reader:
             reader.seek(part.start)
             with _join(temporary, part.file.name).open("r+b", buffering=0) as writer:
                 writer.seek(part.start)
@@ -151,7 +153,10 @@ def download(
                     work.advance(part.file, count)
                     left -= count
                 if left:
-                    raise IOException(f"{source}/{part.file.name} has become shorter meanwhile")
+                    raise IOException(f"{path} has become shorter meanwhile")
+            is_whole = part.parts == 1 and reader.length == part.length
+        if not is_whole:
+            _check_same(fs, path, part.file)
         work.finish(part.file, parts=part.parts)
 
     try:
@@ -259,13 +264,26 @@ def _scan_local(source: Path) -> _Tree:
     if not source.is_dir():
         return _Tree([], [_File("", _check_regular(source).st_size)], is_directory=False)
     directories, files = [""], []
-    for folder, folders, names in os.walk(source, onerror=_raise):
+    for folder, folders, names in os.walk(source, onerror=_raise, followlinks=True):
         below = Path(folder).relative_to(source)
-        directories += [(below / name).as_posix() for name in sorted(folders)]
+        for name in sorted(folders):
+            _check_no_loop(source, Path(folder, name))
+            directories.append((below / name).as_posix())
         for name in sorted(names):
             length = _check_regular(Path(folder, name)).st_size
             files.append(_File((below / name).as_posix(), length))
     return _Tree(directories, files, is_directory=True)
+
+
+def _check_no_loop(source: Path, folder: Path) -> None:
+    """Links to directories are followed, as Hadoop's client does, but not for ever."""
+    if not folder.is_symlink():
+        return
+    above = folder
+    while above != source:
+        above = above.parent
+        if above.samefile(folder):
+            raise IOException(f"{folder} is a symbolic link to {above}, which it is in")
 
 
 def _check_regular(path: Path) -> os.stat_result:
@@ -282,7 +300,7 @@ def _raise(error: OSError) -> None:
 def _scan_remote(fs: FileSystem, source: str) -> _Tree:
     root = fs.get_file_status(source)
     if not root.is_directory:
-        return _Tree([], [_File("", root.length_bytes)], is_directory=False)
+        return _Tree([], [_File("", root.length_bytes, root.id)], is_directory=False)
     directories, files = [""], []
     waiting = [""]
     while waiting:
@@ -291,13 +309,19 @@ def _scan_remote(fs: FileSystem, source: str) -> _Tree:
             name = posixpath.join(below, found.name)
             status = fs.get_file_status(found.path) if found.is_symlink else found
             if not status.is_directory:
-                files.append(_File(name, status.length_bytes))
+                files.append(_File(name, status.length_bytes, status.id))
             elif found.is_symlink:
                 raise IOException(f"{found.path} is a symbolic link to a directory")
             else:
                 directories.append(name)
                 waiting.append(name)
     return _Tree(directories, files, is_directory=True)
+
+
+def _check_same(fs: FileSystem, path: str, file: _File) -> None:
+    """What was read so far is of one version: the file that was found at first is still there."""
+    if fs.get_file_status(path).id != file.id:
+        raise IOException(f"{path} was replaced while it was copied: copy it again")
 
 
 def _merge_remote(fs: FileSystem, tree: _Tree, temporary: str, target: str) -> None:

@@ -12,6 +12,7 @@ one: FileNotFoundError, FileExistsError, PermissionError, NotADirectoryError, ..
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
@@ -25,7 +26,7 @@ from cairnfs.client.messages import decode_block_location, decode_server_default
 from cairnfs.client.namenode import NameNodes
 from cairnfs.client.namespace import Namespace
 from cairnfs.client.records import BlockLocation, FileChecksum, ServerDefaults
-from cairnfs.errors import HadoopIllegalArgumentException
+from cairnfs.errors import HadoopIllegalArgumentException, HdfsError
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 
 if TYPE_CHECKING:
@@ -191,14 +192,20 @@ class FileSystem(Namespace, Administration):
             flag=pb.APPEND | (pb.NEW_BLOCK if new_block else 0),
         )
         response = self._namenodes.call_path("append", request, pb.AppendResponseProto)
-        status = response.stat
-        if not response.HasField("stat"):
-            found = pb.GetFileInfoRequestProto(src=request.src)
-            status = self._namenodes.call("getFileInfo", found, pb.GetFileInfoResponseProto).fs
-        last = response.block if response.HasField("block") else None
-        if new_block:
-            return self._streams.write(request.src, status, defaults, previous=last)
-        return self._streams.write(request.src, status, defaults, appended=last)
+        try:
+            status = response.stat
+            if not response.HasField("stat"):
+                found = pb.GetFileInfoRequestProto(src=request.src)
+                status = self._namenodes.call("getFileInfo", found, pb.GetFileInfoResponseProto).fs
+            last = response.block if response.HasField("block") else None
+            if new_block:
+                return self._streams.write(request.src, status, defaults, previous=last)
+            return self._streams.write(request.src, status, defaults, appended=last)
+        except BaseException:
+            # The lease is ours, and other files of ours would keep it from expiring.
+            with contextlib.suppress(HdfsError, OSError):
+                self.recover_lease(request.src)
+            raise
 
     def truncate(self, path: PathLike, length: int) -> bool:
         """Cut a file; False if its last block is still being cut (see `is_file_closed`)."""

@@ -1,7 +1,8 @@
 """Keeps what is open for writing alive: leases at the NameNode, pipelines at the DataNodes.
 
-One thread for each file system, as long as a file is open for writing.  Files that a program
-has not closed when it ends are closed then, as Python does with local ones.
+Two threads for each file system, as long as a file is open for writing: mending a pipeline may
+take minutes, in which the leases must not expire.  Files that a program has not closed when it
+ends are closed then, as Python does with local ones.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import atexit
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from cairnfs.client.namenode import NameNodes
 from cairnfs.client.writer import OutputStream
@@ -22,7 +24,7 @@ RENEWAL_INTERVAL_S = 20.0  # others may take a lease over after 60
 _CHECK_INTERVAL_S = 5.0
 
 
-_keepers: set[LeaseKeeper] = set()  # that may have files open
+_keepers: set[LeaseKeeper] = set()  # that have files open
 
 
 class LeaseKeeper:
@@ -33,23 +35,23 @@ class LeaseKeeper:
         self._client_name = client_name
         self._open: set[OutputStream] = set()
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._threads: dict[str, threading.Thread] = {}
         self._renewed_s = 0.0
 
     def add(self, stream: OutputStream) -> None:
-        """A file was opened, which has made or renewed the lease."""
-        _keepers.add(self)
+        """A file was opened; that has not renewed the leases of the others."""
         with self._changed:
-            self._renewed_s = time.monotonic()
+            _keepers.add(self)
             self._open.add(stream)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
-                self._thread.start()
+            self._start("leases", self._renew_in_time)
+            self._start("pipelines", self._keep_pipelines)
 
     def remove(self, stream: OutputStream) -> None:
         """It is closed."""
         with self._changed:
             self._open.discard(stream)
+            if not self._open:
+                _keepers.discard(self)
 
     def open_streams(self) -> list[OutputStream]:
         with self._changed:
@@ -63,7 +65,6 @@ class LeaseKeeper:
                 stream.close()
             except Exception as error:
                 failure = failure or error
-        _keepers.discard(self)
         with self._changed:
             self._changed.notify_all()
         if failure is not None:
@@ -73,24 +74,34 @@ class LeaseKeeper:
         """In a forked child: the files are the parent's."""
         _keepers.discard(self)
 
-    def _run(self) -> None:
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        """Do `work` from time to time, in a thread that ends with the last file."""
+        if name not in self._threads:
+            thread = threading.Thread(target=self._run, args=(name, work), name=name, daemon=True)
+            thread.start()
+            self._threads[name] = thread
+
+    def _run(self, name: str, work: Callable[[], None]) -> None:
         while True:
             with self._changed:
                 self._changed.wait(_CHECK_INTERVAL_S)
                 if not self._open:
-                    self._thread = None
+                    del self._threads[name]
                     return
-                streams = list(self._open)
-            for stream in streams:
-                stream.keep_alive()
-            if time.monotonic() - self._renewed_s >= RENEWAL_INTERVAL_S:
-                self._renew()
+            work()
 
-    def _renew(self) -> None:
+    def _keep_pipelines(self) -> None:
+        for stream in self.open_streams():
+            stream.keep_alive()
+
+    def _renew_in_time(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._renewed_s < RENEWAL_INTERVAL_S:
+            return
         request = pb.RenewLeaseRequestProto(clientName=self._client_name)
         try:
             self._namenodes.call("renewLease", request, pb.RenewLeaseResponseProto)
-            self._renewed_s = time.monotonic()
+            self._renewed_s = now_s
         except (HdfsError, OSError) as error:
             log.warning("leases could not be renewed: %s", error)
 

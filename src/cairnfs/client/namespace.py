@@ -75,9 +75,8 @@ class Namespace(Calls):
         while True:
             response = self._namenodes.call_path("getListing", request, pb.GetListingResponseProto)
             if not response.HasField("dirList"):
-                if request.startAfter:
-                    return  # the directory is gone since the last page
-                raise FileNotFoundException(f"File {name} does not exist.")
+                gone = " any more: it was listed in part" if request.startAfter else ""
+                raise FileNotFoundException(f"File {name} does not exist{gone}.")
             listing = response.dirList
             for entry in listing.partialListing:
                 yield decode_status(entry, name)
