@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.cli.cairn_shell import run_cairn
 
-from cairnfs.cli.fs.formats import format_mode, format_size
+from cairnfs.cli.fs.formats import format_size
 from cairnfs.cli.fs.globs import compile_pattern, expand_alternatives
 from cairnfs.cli.fs.permissions import ModeChange
 from cairnfs.cli.fs.trash import Trash
@@ -24,6 +24,7 @@ from cairnfs.cli.fs.verbs import VERBS
 from cairnfs.cli.progress import PATIENCE_S, Progress
 from cairnfs.client.filesystem import FileSystem, connect
 from cairnfs.errors import IOException
+from cairnfs.modes import format_mode
 from cairnfs.testing.cluster import Cluster
 
 PROGRAM = [sys.executable, "-m", "cairnfs.cli"]

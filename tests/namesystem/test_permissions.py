@@ -11,6 +11,7 @@ from cairnfs.errors import (
     ParentNotDirectoryException,
     UnresolvedPathException,
 )
+from cairnfs.modes import format_mode
 from cairnfs.namesystem import acls
 from cairnfs.namesystem.acls import parse_spec
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
@@ -24,7 +25,6 @@ from cairnfs.namesystem.permissions import (
     check_sticky,
     check_superuser,
     check_traverse,
-    format_mode,
     has_permission,
     make_caller,
 )

@@ -29,6 +29,7 @@ from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namenode.server import RpcServer
+from cairnfs.observe import namenode_facts
 from cairnfs.observe.jmx import BadQuery, matches
 from cairnfs.observe.namenode_facts import RowCounts
 from cairnfs.observe.namenode_source import NameNodeSource
@@ -281,6 +282,23 @@ def test_rows_are_not_counted_at_every_question() -> None:
     assert asyncio.run(counts.get()) == first
     now_s[0] = 1600.0
     assert asyncio.run(counts.get()) != first
+
+
+def test_nobody_waits_until_many_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        async def count_rows(self, table: int) -> int:
+            await may_end.wait()
+            return 7
+
+    async def ask() -> None:
+        counts = RowCounts(Slow())  # type: ignore[arg-type]
+        assert await counts.get() == await counts.get() == {}
+        may_end.set()
+        assert (await counts.get())[Table.BLOCKS] == 7
+
+    monkeypatch.setattr(namenode_facts, "COUNTING_WAIT_S", 0.01)
+    may_end = asyncio.Event()
+    asyncio.run(asyncio.wait_for(ask(), 5))
 
 
 def test_of_several_namenodes_one_has_each_duty(postgres_dsn: str) -> None:

@@ -48,6 +48,31 @@ def test_a_full_disk(path: Path) -> None:
     asyncio.run(check())
 
 
+@pytest.mark.parametrize("count", [0, 1, 999, 1000, 1001, 3000])
+def test_others_have_their_turns_while_rows_are_counted(path: Path, count: int) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        keys: list[Key] = [(1, number // 3, NUMBER.pack(number)) for number in range(count)]
+        puts = [Put(key, None, 1, b"", False) for key in keys]
+        others = [Put(key, None, 1, b"", False) for key in (A, (2, 0, b""))]
+        await store.commit(Batch(size=1, now_ms=0, puts=puts + others))
+        turns = 0
+
+        async def take_turns() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.create_task(take_turns())
+        assert await store.count_rows(1) == count
+        assert turns >= count // 1000
+        other.cancel()
+        await store.close()
+
+    asyncio.run(check())
+
+
 def test_an_outcome_is_never_unknown(path: Path) -> None:
     """So nothing is remembered for `settle`, which nobody has a reason to call."""
 

@@ -23,6 +23,7 @@ from cairnfs.client.records import (
     TypeQuota,
 )
 from cairnfs.errors import HadoopIllegalArgumentException
+from cairnfs.modes import RWX
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.proto.acl_pb2 import AclEntryProto, AclStatusProto
@@ -150,7 +151,6 @@ def decode_server_defaults(message: hdfs_pb2.FsServerDefaultsProto) -> ServerDef
 # Access control lists, as text: "user:ada:rw-,default:group::r-x"
 
 _ACL_TYPES = AclEntryProto.AclEntryTypeProto.keys()
-_RWX = ("---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx")
 
 
 def decode_acl_status(message: AclStatusProto) -> AclStatus:
@@ -174,7 +174,7 @@ def encode_acl_entries(
 def _format_acl_entry(entry: AclEntryProto) -> str:
     scope = "default:" if entry.scope == AclEntryProto.DEFAULT else ""
     kind = AclEntryProto.AclEntryTypeProto.Name(entry.type).lower()
-    return f"{scope}{kind}:{entry.name}:{_RWX[entry.permissions]}"
+    return f"{scope}{kind}:{entry.name}:{RWX[entry.permissions]}"
 
 
 def _parse_acl_entry(text: str, with_permissions: bool) -> AclEntryProto:
@@ -182,14 +182,14 @@ def _parse_acl_entry(text: str, with_permissions: bool) -> AclEntryProto:
     is_default = bool(separator) and scope == "default"
     fields = (rest if is_default else text).split(":")
     kind, name, permissions = (*fields, "", "")[:3]
-    is_whole = permissions in _RWX if with_permissions else not permissions
+    is_whole = permissions in RWX if with_permissions else not permissions
     if kind.upper() not in _ACL_TYPES or len(fields) > 3 or not is_whole:
         form = "[default:]user|group|mask|other:[name]" + (":rwx" if with_permissions else "")
         raise HadoopIllegalArgumentException(f"Invalid <aclSpec> : {text!r} is not {form}")
     return AclEntryProto(
         type=kind.upper(),
         scope=AclEntryProto.DEFAULT if is_default else AclEntryProto.ACCESS,
-        permissions=encode_action(_RWX.index(permissions) if with_permissions else 0),
+        permissions=encode_action(RWX.index(permissions) if with_permissions else 0),
         name=name or None,
     )
 

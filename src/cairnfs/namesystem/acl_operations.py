@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from cairnfs.errors import FileNotFoundException, HadoopIllegalArgumentException
+from cairnfs.modes import STICKY_BIT
 from cairnfs.namesystem import acls
 from cairnfs.namesystem.acls import Acl
 from cairnfs.namesystem.inodes import AclEntry, Inode
 from cairnfs.namesystem.lookup import key_of, resolve_owned, resolve_to_read
 from cairnfs.namesystem.paths import FsPath, check_text
-from cairnfs.namesystem.permissions import STICKY_BIT, Caller
+from cairnfs.namesystem.permissions import Caller
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from cairnfs.errors import AclException, HadoopIllegalArgumentException
+from cairnfs.modes import RWX
 from cairnfs.namesystem.inodes import AclEntry
 
 # The numbers of acl.proto, which are also the order of entries.
@@ -129,7 +130,7 @@ def parse_spec(text: str, *, with_permissions: bool = True) -> list[AclEntry]:
 def format_entry(entry: AclEntry) -> str:
     """One entry in the form `parse_spec` reads."""
     scope = "default:" if entry.scope == DEFAULT else ""
-    return f"{scope}{_TYPES[entry.type]}:{entry.name or ''}:{_RWX[entry.permission]}"
+    return f"{scope}{_TYPES[entry.type]}:{entry.name or ''}:{RWX[entry.permission]}"
 
 
 def format_spec(entries: Iterable[AclEntry]) -> str:
@@ -138,7 +139,6 @@ def format_spec(entries: Iterable[AclEntry]) -> str:
 
 
 _TYPES = ("user", "group", "mask", "other")
-_RWX = ("---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx")
 _REQUIRED = (USER, GROUP, OTHER)
 
 _Key: TypeAlias = tuple[int, int, str]
@@ -311,8 +311,8 @@ def _parse_entry(text: str, with_permission: bool) -> AclEntry:
         raise HadoopIllegalArgumentException(f"Invalid <aclSpec> : {text}")
     permission = 0
     if with_permission:
-        if fields[2] not in _RWX:
+        if fields[2] not in RWX:
             raise HadoopIllegalArgumentException(f"Invalid permission in <aclSpec> : {text}")
-        permission = _RWX.index(fields[2])
+        permission = RWX.index(fields[2])
     name = fields[1] if len(fields) > 1 and fields[1] else None
     return AclEntry(scope, _TYPES.index(fields[0].lower()), name, permission)

@@ -14,10 +14,10 @@ from cairnfs.errors import (
     ParentNotDirectoryException,
     PathIsNotDirectoryException,
 )
+from cairnfs.modes import STICKY_BIT
 from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import (
-    STICKY_BIT,
     Caller,
     check_access,
     check_not_symlink,

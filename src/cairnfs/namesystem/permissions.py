@@ -21,12 +21,12 @@ from cairnfs.errors import (
     ParentNotDirectoryException,
     UnresolvedPathException,
 )
+from cairnfs.modes import STICKY_BIT, format_mode
 from cairnfs.namesystem.acls import ACCESS, DEFAULT, USER
 from cairnfs.namesystem.inodes import AclEntry, Inode, Kind
 from cairnfs.namesystem.paths import FsPath, check_text
 
 SUPERGROUP_DEFAULT = "supergroup"
-STICKY_BIT = 0o1000
 MODE_MASK = 0o1777
 
 
@@ -162,19 +162,10 @@ def valid_mode(mode: int) -> int:
     return mode & MODE_MASK  # clients also send bits that say "has an ACL" or "is encrypted"
 
 
-def format_mode(mode: int) -> str:
-    """Nine letters, as FsPermission writes them: "rwxr-x--T"."""
-    text = _RWX[mode >> 6 & 7] + _RWX[mode >> 3 & 7] + _RWX[mode & 7]
-    if mode & STICKY_BIT:
-        text = text[:-1] + ("t" if mode & 1 else "T")
-    return text
-
-
 # Looked up once: an enumeration's members are slow to reach.
 _DIRECTORY = Kind.DIRECTORY
 _SYMLINK = Kind.SYMLINK
 _EXECUTE = int(Access.EXECUTE)
-_RWX = ("---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx")
 
 
 def _has_acl_permission(

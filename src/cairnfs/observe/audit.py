@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cairnfs.config import AuditSettings
-from cairnfs.namesystem.permissions import format_mode
+from cairnfs.modes import format_mode
 from cairnfs.observe.audit_file import AuditFile
 
 CALLER_CONTEXT_MAX = 128  # hadoop.caller.context.max.size

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 COUNTED_FOR_S = 60.0  # a number of rows is shown for so long before they are counted again
 COUNTING_PART_MAX = 0.002  # of all time is spent with counting
+COUNTING_WAIT_S = 1.0  # then an older count is shown, or none
 
 LOW_REDUNDANCY = (
     CheckQueue.HIGHEST,
@@ -152,15 +153,27 @@ class RowCounts:
         self._clock_s = clock_s
         self._counted: dict[Table, int] = {}
         self._next_s = 0.0
+        self._counting: asyncio.Task[None] | None = None
 
     async def get(self) -> dict[Table, int]:
+        """Empty until all have been counted once."""
+        if self._counting is None and self._clock_s() >= self._next_s:
+            self._counting = asyncio.create_task(self._count())
+        if self._counting is not None:
+            await asyncio.wait([self._counting], timeout=COUNTING_WAIT_S)
+        return self._counted
+
+    async def _count(self) -> None:
         began_s = self._clock_s()
-        if began_s >= self._next_s:
-            self._next_s = began_s + COUNTED_FOR_S  # nobody else begins meanwhile
+        self._next_s = began_s + COUNTED_FOR_S
+        try:
             self._counted = {table: await self._store.count_rows(table) for table in self.TABLES}
             took_s = self._clock_s() - began_s
             self._next_s = began_s + max(COUNTED_FOR_S, took_s / COUNTING_PART_MAX)
-        return self._counted
+        except HdfsError as error:
+            log.info("rows cannot be counted: %s", error)
+        finally:
+            self._counting = None
 
 
 def _describe(namenode: NameNode, node: LiveDataNode) -> DataNodeFacts:

@@ -334,7 +334,10 @@ class Store(Protocol):
         ...
 
     async def count_rows(self, table: int) -> int:
-        """How many rows a table has; it looks at each, so this is for when a NameNode starts."""
+        """How many rows a table has; it looks at each, and lets others work meanwhile.
+
+        What is committed until it has ended may be counted or not.
+        """
         ...
 
     async def last_txid(self) -> int:

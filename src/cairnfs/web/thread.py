@@ -11,6 +11,8 @@ from aiohttp import web
 
 from cairnfs.web.server import HttpServer
 
+STOP_LIMIT_S = 10.0  # more than requests are given, and then the threads that work for them
+
 
 class HttpThread:
     """Serves an application on a listening socket, from `start` until `stop`."""
@@ -27,9 +29,9 @@ class HttpThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take no more requests, and end the connections."""
+        """Take no more requests, and end the connections; what is stuck is left to itself."""
         self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
+        self._thread.join(STOP_LIMIT_S)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:

@@ -47,7 +47,7 @@ class Clients:
         with self._lock:
             client.requests -= 1
             unused = [each for each in self._clients.values() if not each.requests]
-            surplus = unused if self._is_closed else unused[: len(unused) - IDLE_MAX]
+            surplus = unused if self._is_closed else unused[: max(0, len(unused) - IDLE_MAX)]
             for each in surplus:
                 del self._clients[each.key]
         for each in surplus:

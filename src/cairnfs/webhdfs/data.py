@@ -7,9 +7,6 @@ system, in threads (`lane`), and holds no more of a file than some pieces of it.
 from __future__ import annotations
 
 import asyncio
-import logging
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from urllib.parse import quote
 
 from aiohttp import web
@@ -18,12 +15,10 @@ from cairnfs.errors import HdfsError, IOException
 from cairnfs.webhdfs import data_parameters
 from cairnfs.webhdfs.clients import Clients
 from cairnfs.webhdfs.data_parameters import APPEND, CHECKSUM, CREATE, OPEN
-from cairnfs.webhdfs.lane import Lane
+from cairnfs.webhdfs.lane import Lane, Threads
 from cairnfs.webhdfs.parameters import Target, encode_path
-from cairnfs.webhdfs.requests import answer_json, send_continue, user_of
+from cairnfs.webhdfs.requests import answer_json, cut_short, send_continue, user_of
 from cairnfs.webhdfs.transfers import Download, Transfer, Upload, tell_failures, told_as_missing
-
-log = logging.getLogger(__name__)
 
 THREADS_MAX = 64
 PIECE_BYTES = 1 << 20
@@ -38,7 +33,7 @@ class Data:
     def __init__(self, url: str) -> None:
         self._authority = url.removeprefix("hdfs://")
         self._clients = Clients(url)
-        self._threads = ThreadPoolExecutor(THREADS_MAX, "webhdfs")
+        self._threads = Threads("webhdfs", THREADS_MAX)
 
     async def answer(
         self, request: web.Request, target: Target, operation: str
@@ -54,8 +49,7 @@ class Data:
 
     async def close(self) -> None:
         """Give what is under way a moment to end as it should."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.to_thread(self._threads.shutdown), CLOSE_LIMIT_S)
+        await asyncio.to_thread(self._threads.stop, CLOSE_LIMIT_S)
         await asyncio.to_thread(self._clients.close)
 
     # Reading
@@ -90,7 +84,7 @@ class Data:
         piece: bytes,
         left: int,
     ) -> None:
-        """Send what was promised, or end the connection: there is no other way to say it."""
+        """Send what was promised, or end the connection."""
         try:
             while left:
                 async with asyncio.timeout(PATIENCE_S):
@@ -99,9 +93,7 @@ class Data:
                 piece = await lane.run(tell_failures(download.read), min(left, PIECE_BYTES))
             await response.write_eof()
         except (HdfsError, TimeoutError) as error:
-            log.info("%s ends before its end: %s", request.raw_path, error or "nobody reads")
-            if request.transport is not None:
-                request.transport.abort()
+            cut_short(request, str(error) or "nobody reads")
 
     async def _get_checksum(self, request: web.Request, target: Target) -> web.StreamResponse:
         lane, transfer = Lane(self._threads), Transfer(self._clients, *user_of(target))

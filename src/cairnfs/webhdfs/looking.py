@@ -48,21 +48,25 @@ async def get_link_target(call: WebCall) -> web.Response:
 
 async def list_status(call: WebCall) -> web.StreamResponse:
     """All of a directory, a page at a time: it is never in memory as a whole."""
-    page = await _get_page(call, call.path)
+    pages = _get_pages(call, call.path)
+    page = await anext(pages)
     if not page.remainingEntries:
         statuses = [answers.describe_status(status) for status in page.partialListing]
         return answer_json({"FileStatuses": {"FileStatus": statuses}})
 
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     await response.prepare(call.request)
-    before = b'{"FileStatuses":{"FileStatus":['
-    async for page in _get_pages(call, call.path):
-        statuses = [encode_json(answers.describe_status(each)) for each in page.partialListing]
-        await response.write(before + b",\n".join(statuses))
-        before = b",\n"
+    await response.write(b'{"FileStatuses":{"FileStatus":[' + _encode_statuses(page))
+    async for page in pages:
+        if page.partialListing:
+            await response.write(b",\n" + _encode_statuses(page))
     await response.write(b"]}}")
     await response.write_eof()
     return response
+
+
+def _encode_statuses(page: hdfs_pb2.DirectoryListingProto) -> bytes:
+    return b",\n".join(encode_json(answers.describe_status(each)) for each in page.partialListing)
 
 
 async def list_status_batch(call: WebCall) -> web.Response:
@@ -72,13 +76,10 @@ async def list_status_batch(call: WebCall) -> web.Response:
 
 
 async def _get_pages(call: WebCall, path: str) -> AsyncIterator[hdfs_pb2.DirectoryListingProto]:
-    """Everything in a directory, as long as it is there."""
+    """Everything in a directory; FileNotFoundException if it is not there, or not any more."""
     start_after = b""
     while True:
-        try:
-            page = await _get_page(call, path, start_after)
-        except FileNotFoundException:
-            return
+        page = await _get_page(call, path, start_after)
         yield page
         if not page.remainingEntries:
             return
@@ -189,11 +190,14 @@ async def get_trash_roots(call: WebCall) -> web.Response:
     """The trash of the caller, or of everybody, where there is any."""
     homes = [f"/user/{call.caller.user}"]
     if call.parameters.boolean("allusers"):
-        homes = [
-            f"/user/{status.path.decode(errors='replace')}"
-            async for page in _get_pages(call, "/user")
-            for status in page.partialListing
-        ]
+        try:
+            homes = [
+                f"/user/{status.path.decode(errors='replace')}"
+                async for page in _get_pages(call, "/user")
+                for status in page.partialListing
+            ]
+        except FileNotFoundException:  # nobody has a home
+            homes = []
     found = []
     for path in (f"{home}/.Trash" for home in homes):
         response = await call.rpc("getFileInfo", pb.GetFileInfoRequestProto(src=path))

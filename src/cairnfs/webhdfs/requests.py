@@ -34,12 +34,18 @@ def add_webhdfs(app: web.Application, answer: Answer) -> None:
                 raise web.HTTPMethodNotAllowed(request.method, METHODS)
             return await answer(request, Target.parse(_raw_target(request)))
         except HdfsError as error:
-            return answer_error(error)
+            return fail(request, error)
         except (ConnectionError, web.HTTPException):
             raise
         except Exception as error:
             log.exception("%s %s failed", request.method, request.raw_path)
-            return answer_error(IOException(f"{type(error).__name__}; see the server's log"))
+            return fail(request, IOException(f"{type(error).__name__}; see the server's log"))
+
+    def fail(request: web.Request, error: HdfsError) -> web.Response:
+        if request.writer.output_size:  # part of another answer
+            cut_short(request, str(error))
+            raise ConnectionAbortedError(str(error))
+        return answer_error(error)
 
     for path in (PREFIX, PREFIX + "/{path:.*}"):
         app.router.add_route("*", path, handle, expect_handler=_wait_with_continue)
@@ -85,6 +91,13 @@ def answer_error(error: HdfsError) -> web.Response:
         "message": str(error),
     }
     return answer_json({"RemoteException": described}, error.http_status)
+
+
+def cut_short(request: web.Request, reason: str) -> None:
+    """End the connection: of an answer that has begun, there is no other way to say it failed."""
+    log.info("%s ends before its end: %s", request.raw_path, reason)
+    if request.transport is not None:
+        request.transport.abort()
 
 
 async def send_continue(request: web.Request) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from cairnfs.cli.fs.errors import UsageError
-from cairnfs.cli.fs.formats import format_mode
 from cairnfs.cli.fs.items import Item
 from cairnfs.cli.fs.options import ANY
 from cairnfs.cli.fs.verb import Verb
 from cairnfs.client.messages import encode_acl_entries
 from cairnfs.errors import IllegalArgumentException
+from cairnfs.modes import format_mode
 
 _DEFAULT = "default:"
 

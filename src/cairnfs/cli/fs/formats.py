@@ -1,4 +1,4 @@
-"""Sizes, modes and times as Hadoop's shell writes them."""
+"""Sizes and times as Hadoop's shell writes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from cairnfs.client.records import FileStatus
 
 _PREFIXES = "KMGTPE"
-_RWX = ("---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx")
 
 
 def format_size(count: int, is_human: bool) -> str:
@@ -25,14 +24,6 @@ def format_size(count: int, is_human: bool) -> str:
     if tenths >= 10240:
         power, tenths = power + 1, 10
     return f"{sign}{tenths // 10}.{tenths % 10} {_PREFIXES[power - 1]}"
-
-
-def format_mode(mode: int) -> str:
-    """rwxr-xr-x, with a t at the end if the sticky bit is set."""
-    text = _RWX[mode >> 6 & 7] + _RWX[mode >> 3 & 7] + _RWX[mode & 7]
-    if mode & 0o1000:
-        text = text[:-1] + ("t" if mode & 1 else "T")
-    return text
 
 
 def format_minute(time_ms: int) -> str:

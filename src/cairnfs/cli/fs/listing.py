@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from cairnfs.cli.fs.errors import UsageError, VerbError
-from cairnfs.cli.fs.formats import format_minute, format_mode, format_size, status_as_json
+from cairnfs.cli.fs.formats import format_minute, format_size, status_as_json
 from cairnfs.cli.fs.globs import compile_pattern
 from cairnfs.cli.fs.items import Item
 from cairnfs.cli.fs.verb import Verb
 from cairnfs.cli.output import BLUE, CYAN
+from cairnfs.modes import format_mode
 
 GROUP = 100  # entries whose columns are aligned, where a directory is shown as it is read
 _UNPRINTABLE = ("Cc", "Cf", "Co", "Cs", "Cn")

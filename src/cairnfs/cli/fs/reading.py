@@ -10,11 +10,12 @@ from typing import Protocol
 
 from cairnfs.cli.fs.errors import PathError, UsageError
 from cairnfs.cli.fs.files import Source
-from cairnfs.cli.fs.formats import format_mode, format_second_utc, status_as_json
+from cairnfs.cli.fs.formats import format_second_utc, status_as_json
 from cairnfs.cli.fs.items import Item
 from cairnfs.cli.fs.options import ANY
 from cairnfs.cli.fs.verb import Verb
 from cairnfs.errors import AccessControlException
+from cairnfs.modes import format_mode
 
 PIECE_BYTES = 1 << 20
 END_BYTES = 1024  # that head and tail show
