@@ -184,6 +184,10 @@ def test_a_datanode_leaves_and_stays_after_all(
     assert "no DataNode is" in run(cluster, "decommission", "elsewhere", *file, code=1)
     assert "--exclude-file" in run(cluster, "decommission", node.address, code=1)
 
+    refused = run(cluster, "decommission", node.address, *file, code=1, HADOOP_USER_NAME="ada")
+    assert "Access denied" in refused
+    assert exclude_file.read_text() == "# nobody\n"
+
     said = run(cluster, "decommission", node.address, *file, "--wait")
     assert said == f"{node.address} is decommissioned\n"
     assert exclude_file.read_text() == f"# nobody\n{node.address}\n"
@@ -191,6 +195,15 @@ def test_a_datanode_leaves_and_stays_after_all(
     holders = {each.address for each in fs.get_block_locations("/leaving")[0].datanodes}
     assert others <= holders
 
+    run(cluster, "recommission", node.address, *file, code=1, HADOOP_USER_NAME="ada")
+    assert exclude_file.read_text() == f"# nobody\n{node.address}\n"
+
+    said = run(cluster, "recommission", node.address, *file)
+    hint = " now; it will be in service at its next heartbeat"
+    assert said in (
+        f"{node.address} is decommissioned{hint}\n",
+        f"{node.address} is in service\n",
+    )
     said = run(cluster, "recommission", node.address, *file, "--wait")
     assert said == f"{node.address} is in service\n"
     assert exclude_file.read_text() == "# nobody\n"

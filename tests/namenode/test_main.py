@@ -46,6 +46,16 @@ def test_a_port_in_use_is_a_clear_error(tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1
     assert errors == f"namenode: port {port} of 127.0.0.1 is in use\n"
+    assert not (tmp_path / "ns").exists()  # the next try may format
+
+
+def test_a_namespace_is_not_formatted_twice(tmp_path: Path) -> None:
+    (tmp_path / "ns").touch()
+    process = start("--store", f"sqlite://{tmp_path}/ns", "--port", "0", "--format")
+    _, errors = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 1
+    assert f"{tmp_path}/ns exists already" in errors
+    assert "leave out --format to use what is there" in errors
 
 
 @pytest.mark.parametrize(

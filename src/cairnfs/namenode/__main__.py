@@ -19,23 +19,28 @@ from cairnfs.namenode.server import RpcServer
 from cairnfs.observe.logs import set_up_logging
 from cairnfs.options import NAMENODE_SECTIONS
 from cairnfs.web.namenode import make_app
-from cairnfs.web.server import HttpServer, listen
+from cairnfs.web.server import HttpServer, take_port
 
 SERVICES = (CLIENT_SERVICE, DATANODE_SERVICE, LIFELINE_SERVICE, *ADMIN_SERVICES)
 
 
-async def serve(settings: NameNodeSettings, config: Config) -> None:
-    """Serve until SIGTERM or SIGINT."""
+async def serve(settings: NameNodeSettings, config: Config, *, is_new: bool) -> None:
+    """Serve until SIGTERM or SIGINT; a new namespace is made when the ports are ours."""
     host = config.text("namenode.host")
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    with listen(host, config.integer("namenode.http_port")) as http_socket:
+    with (
+        take_port(host, config.integer("namenode.port"), "port") as rpc_socket,
+        take_port(host, config.integer("namenode.http_port"), "HTTP port") as http_socket,
+    ):
+        if is_new:
+            await _format(settings.store)
         namenode = await NameNode.start(settings)
         try:
             server = RpcServer(namenode, SERVICES)
-            port = await server.start(host, config.integer("namenode.port"))
+            port = await server.start_on(rpc_socket)
             http = HttpServer(make_app(server, host, port, config))
             http_port = await http.start_on(http_socket)
             print(f"NameNode up: hdfs://{host}:{port}", flush=True)
@@ -45,6 +50,13 @@ async def serve(settings: NameNodeSettings, config: Config) -> None:
             await server.stop()
         finally:
             await namenode.stop()
+
+
+async def _format(store: str) -> None:
+    try:
+        await format_namespace(store)
+    except FileExistsError as error:
+        raise FileExistsError(f"{error}, or leave out --format to use what is there") from None
 
 
 def settings_of(config: Config, default_store: str = "") -> NameNodeSettings:
@@ -91,9 +103,7 @@ def main(arguments: list[str] | None = None, *, default_store: str = "") -> int:
         config = config_of(given)
         settings = settings_of(config, default_store)
         set_up_logging(config.text("logging.level"), config.text("logging.format"))
-        if given.format:
-            asyncio.run(format_namespace(settings.store))
-        asyncio.run(serve(settings, config))
+        asyncio.run(serve(settings, config, is_new=given.format))
     except (HdfsError, OSError, SchemaVersionError, ValueError) as error:
         text = getattr(error, "strerror", None) or error  # without "[Errno 98]"
         print(f"namenode: {text}", file=sys.stderr)

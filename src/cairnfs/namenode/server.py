@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import resource
 import socket
@@ -26,6 +25,7 @@ from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.service import Handler, IncomingCall, Service
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.observe.audit import describe_user
+from cairnfs.web.server import take_port
 from cairnfs.wire.protocols import Method, MethodTable
 from cairnfs.wire.rpc import Call, Closed, ConnectionContext, Send, ServerConnection, ServerEvent
 
@@ -69,16 +69,15 @@ class RpcServer:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which is a free one if 0 was asked for."""
+        return await self.start_on(take_port(host, port, "port"))
+
+    async def start_on(self, sock: socket.socket) -> int:
+        """The same on a port that was taken before."""
         _allow_many_connections()
         loop = asyncio.get_running_loop()
-        try:
-            self._listener = await loop.create_server(
-                lambda: RpcConnection(self), host, port, backlog=BACKLOG, reuse_address=True
-            )
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                raise OSError(error.errno, f"port {port} of {host} is in use") from None
-            raise
+        self._listener = await loop.create_server(
+            lambda: RpcConnection(self), sock=sock, backlog=BACKLOG
+        )
         self._sweep = loop.call_later(IDLE_LIMIT_S, self._sweep_connections)
         return cast(int, self._listener.sockets[0].getsockname()[1])
 

@@ -65,10 +65,7 @@ def format_file(path: Path, meta: Mapping[str, str], rows: Sequence[Put] = ()) -
     files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
     for file in files:
         if file.exists():
-            raise FileExistsError(
-                f"{file} exists already: open it with NameNodeSettings if it is a namespace,"
-                " or choose another name"
-            )
+            raise FileExistsError(f"{file} exists already; choose another name for a new one")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(exist_ok=False)  # of two that format at once, one goes on
     try:

@@ -53,10 +53,10 @@ class HttpServer:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which is a free one if 0 was asked for."""
-        return await self.start_on(listen(host, port))
+        return await self.start_on(take_port(host, port, "HTTP port"))
 
     async def start_on(self, sock: socket.socket) -> int:
-        """The same on a socket that listens already."""
+        """The same on a port that was taken before."""
         await self._runner.setup()
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(self._accept, sock=sock, backlog=BACKLOG)
@@ -97,17 +97,19 @@ class HttpServer:
         return await handler(request)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; OSError says in one line why there is none."""
+def take_port(host: str, port: int, what: str) -> socket.socket:
+    """A socket of this port, which refuses connections until it listens.
+
+    OSError says in one line why there is none.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host, port))
-        sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:
-            raise OSError(error.errno, f"HTTP port {port} of {host} is in use") from None
+            raise OSError(error.errno, f"{what} {port} of {host} is in use") from None
         raise
     return sock

@@ -29,12 +29,13 @@ def decommission(fs: FileSystem, given: argparse.Namespace) -> int:
     node = find_datanode(fs, given.datanode)
     file = _exclude_file(given, fs)
     lines = _read(file)
+    fs.refresh_nodes()  # whoever may not do this is refused before anything is written
     if not any(_names(line, node) for line in lines):
         _write(file, [*lines, node.info.address])
     _refresh(fs)
     if given.wait:
-        _wait(fs, node, {"DECOMMISSIONED"})
-    _tell(fs, node, given)
+        _wait(fs, node, "DECOMMISSIONED")
+    _tell(fs, node, given, "DECOMMISSIONED", "; `cairn admin report` shows how far it is")
     return 0
 
 
@@ -42,11 +43,13 @@ def recommission(fs: FileSystem, given: argparse.Namespace) -> int:
     """Take a DataNode off the list."""
     node = find_datanode(fs, given.datanode)
     file = _exclude_file(given, fs)
-    _write(file, [line for line in _read(file) if not _names(line, node)])
+    lines = _read(file)
+    fs.refresh_nodes()  # as above
+    _write(file, [line for line in lines if not _names(line, node)])
     _refresh(fs)
     if given.wait:
-        _wait(fs, node, {"NORMAL"})
-    _tell(fs, node, given)
+        _wait(fs, node, "NORMAL")
+    _tell(fs, node, given, "NORMAL", " now; it will be in service at its next heartbeat")
     return 0
 
 
@@ -109,8 +112,8 @@ def _refresh(fs: FileSystem) -> None:
             one.refresh_nodes()
 
 
-def _wait(fs: FileSystem, node: Node, states: set[str]) -> None:
-    while _again(fs, node).info.state not in states:
+def _wait(fs: FileSystem, node: Node, state: str) -> None:
+    while _again(fs, node).info.state != state:
         time.sleep(POLL_S)
 
 
@@ -118,12 +121,14 @@ def _again(fs: FileSystem, node: Node) -> Node:
     return next(each for each in list_datanodes(fs) if each.info.uuid == node.info.uuid)
 
 
-def _tell(fs: FileSystem, node: Node, given: argparse.Namespace) -> None:
+def _tell(
+    fs: FileSystem, node: Node, given: argparse.Namespace, goal: str, until_then: str
+) -> None:
     now = _again(fs, node)
     out = Output()
     if given.json:
         out.print_json({"datanode": now.info.address, "state": now.info.state})
     else:
-        hint = "" if given.wait else "; `cairn admin report` shows how far it is"
+        hint = "" if now.info.state == goal else until_then
         out.print(f"{now.info.address} is {now.state}{hint}")
     out.flush()
