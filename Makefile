@@ -49,7 +49,7 @@ demo-namespace: $(RUNTIME) ## the namespace alone, and a conflict between NameNo
 	@$(BIN)/python -m cairnfs.demo_namespace $(ARGS)
 
 cluster: $(RUNTIME) ## start a cluster on this machine that stays, and say how to use it
-	@PATH="$(CURDIR)/$(BIN):$$PATH" cairn cluster up $(ARGS)
+	@$(BIN)/cairn cluster up $(ARGS)
 
 bench: setup setup-postgres ## run the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)

@@ -322,6 +322,8 @@ def _kind(option: Option) -> str:
 
 
 def _metavar(option: Option) -> str:
+    if option.name.endswith("_bytes_per_s"):
+        return "BYTES_PER_SECOND"
     if option.name.endswith("_s"):
         return "SECONDS"
     if option.name.endswith("_min"):

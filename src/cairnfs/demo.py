@@ -61,7 +61,9 @@ logger.hadoop.level = error
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="make demo", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="make demo", description=__doc__.partition("\n")[0], allow_abbrev=False
+    )
     parser.add_argument("--rows", type=int, default=ROWS, help=f"to write ({ROWS:,})")
     given = parser.parse_args(arguments)
     try:

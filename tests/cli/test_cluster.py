@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,11 +14,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
 from cairnfs.cli.local_cluster import LocalCluster, Node
 from cairnfs.cli.ports import HOST, choose_port
+from cairnfs.client.filesystem import connect
+from cairnfs.errors import IOException
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto.acl_pb2 import FsPermissionProto
 
@@ -105,10 +109,14 @@ def test_a_cluster_comes_up_says_how_to_use_it_goes_down_and_resumes(cairn: Cair
     uri = LocalCluster(cairn.directory).uri
     assert f"CairnFS is up: {uri}  (3 DataNodes, " in said
     assert "-ls /" in said
+    assert ("  first " in said) == (shutil.which("cairn") is None)
     assert "3 of 3 DataNodes have registered" in said
     assert uri in (cairn.directory / "conf" / "core-site.xml").read_text()
     assert cairn.states() == 4 * ["running"]
     before = cairn.nodes()
+    with connect(uri) as fs:
+        assert fs.get_file_status("/tmp").mode == 0o1777
+        assert fs.get_file_status(fs.home_directory).owner == fs.user
 
     mkdirs(cairn, "/kept")
     assert "up already" in cairn.run("up")
@@ -120,18 +128,35 @@ def test_a_cluster_comes_up_says_how_to_use_it_goes_down_and_resumes(cairn: Cair
 
     cairn.run("up")
     assert [n.address for n in cairn.nodes().values()] == [n.address for n in before.values()]
-    assert names(cairn) == [b"kept"]
+    assert names(cairn) == [b"kept", b"tmp", b"user"]
 
 
 def test_status_is_for_people_and_for_programs(cairn: Cairn) -> None:
     cairn.up("--datanodes", "1")
     table = cairn.run("status").splitlines()
-    assert table[0].split() == ["ROLE", "ADDRESS", "PID", "STATE", "USED", "CAPACITY", "LOG"]
+    assert table[0].split() == [
+        "ROLE",
+        "ADDRESS",
+        "HTTP",
+        "PID",
+        "STATE",
+        "USED",
+        "CAPACITY",
+        "LOG",
+    ]
     assert [line.split()[0] for line in table[1:]] == ["namenode", "datanode-1"]
     shown: dict[str, Any] = json.loads(cairn.run("status", "--json"))
     assert shown["up"]
     namenode, datanode = shown["nodes"]
     assert namenode["address"] == shown["uri"].removeprefix("hdfs://")
+    with urlopen(f"http://{namenode['http_address']}/") as page:
+        assert "/webhdfs/v1" in page.read().decode()
+    fs = connect(f"hdfs://{namenode['http_address']}")
+    with fs, pytest.raises(IOException, match="an HTTP port"):
+        fs.exists("/")
+    assert namenode["http_address"] == LocalCluster(cairn.directory).http_uri.removeprefix(
+        "http://"
+    )
     assert datanode["alive"]
     assert datanode["capacity_bytes"] > 0
     cairn.kill("namenode")
@@ -155,7 +180,7 @@ def test_what_died_is_shown_and_brought_back(cairn: Cairn) -> None:
     cairn.run("up")
     assert cairn.states() == 3 * ["running"]
     assert cairn.pids()[1] == first
-    assert names(cairn) == [b"kept"]
+    assert names(cairn) == [b"kept", b"tmp", b"user"]
 
 
 def test_a_cluster_grows_but_does_not_shrink(cairn: Cairn) -> None:

@@ -37,6 +37,21 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_options_are_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ["cluster", "up", "--datanode", "4"], ["datanode", "--hostnam", "a"]:
+        with pytest.raises(SystemExit) as stopped:
+            main(words)
+        assert stopped.value.code == 2
+        assert f"unrecognized arguments: {words[-2]}" in capsys.readouterr().err
+
+
+def test_verbs_are_explained_and_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fs", "ls", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("-ls [")
+    assert main(["fs", "-lss", "/"]) == 255
+    assert "did you mean -ls?" in capsys.readouterr().err
+
+
 def test_nodes_have_the_options_of_their_own_entry_points(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,9 +59,12 @@ def test_nodes_have_the_options_of_their_own_entry_points(
         with pytest.raises(SystemExit) as stopped:
             main([node, "--help"])
         assert stopped.value.code == 0
-        assert "--port" in capsys.readouterr().out
+        shown = capsys.readouterr().out
+        assert f"usage: cairn {node} " in shown
+        assert "--port" in shown
+        assert "--scan-rate BYTES_PER_SECOND" in shown or node == "namenode"
     monkeypatch.setenv("CAIRNFS_HOME", str(tmp_path))
-    assert main(["namenode", "--http-port", "0"]) == 1
+    assert main(["namenode", "--port", "0", "--http-port", "0"]) == 1
     assert f"{tmp_path}/namenode/namespace.db does not exist" in capsys.readouterr().err
 
 

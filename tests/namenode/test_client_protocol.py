@@ -295,7 +295,7 @@ def test_absent_features_answer_as_an_hdfs_that_does_not_use_them(client: RpcCli
         client.call("getXAttrs", xattr_pb2.GetXAttrsRequestProto(src="/d", xAttrs=[wanted]))
     with pytest.raises(SnapshotException):
         client.call("getSnapshotListing", pb.GetSnapshotListingRequestProto(snapshotRoot="/d"))
-    with pytest.raises(SnapshotException, match="not a snapshottable directory: /d"):
+    with pytest.raises(SnapshotException, match="directory: /d: this file system has no snapshots"):
         client.call("createSnapshot", pb.CreateSnapshotRequestProto(snapshotRoot="/d"))
     with pytest.raises(UnsupportedOperationException, match="snapshots"):
         client.call("allowSnapshot", pb.AllowSnapshotRequestProto(snapshotRoot="/d"))

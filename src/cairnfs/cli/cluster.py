@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,7 +76,7 @@ def usage(cluster: LocalCluster, now: Status) -> str:
     return f"""\
 CairnFS is up: {now.uri}  ({len(datanodes)} DataNode{plural}, {free} free, in {cluster.directory})
 
-  shell    cairn fs{where} -ls /
+{_how_to_find_cairn()}  shell    cairn fs{where} -ls /
   Spark    spark.range(9).write.parquet("{now.uri}/tmp/numbers")
   curl     curl '{cluster.http_uri}/webhdfs/v1/?op=LISTSTATUS'
   others   export HADOOP_CONF_DIR={cluster.conf}
@@ -83,12 +84,32 @@ CairnFS is up: {now.uri}  ({len(datanodes)} DataNode{plural}, {free} free, in {c
   stop     {_command(cluster, "down")}"""
 
 
+def _how_to_find_cairn() -> str:
+    """A line of its own where `cairn` cannot be typed as yet."""
+    if shutil.which("cairn"):
+        return ""
+    programs = Path(sys.executable).parent
+    script = programs / "activate"
+    if not script.exists():
+        return f'  first    export PATH="{programs}:$PATH"\n'
+    if script.is_relative_to(Path.cwd()):
+        script = script.relative_to(Path.cwd())
+    return f"  first    . {script}\n"
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cairn cluster", description=_DESCRIPTION)
+    parser = argparse.ArgumentParser(
+        prog="cairn cluster", description=_DESCRIPTION, allow_abbrev=False
+    )
     actions = parser.add_subparsers(dest="action", required=True, metavar="up|down|status")
-    starting = actions.add_parser("up", help="start it, or what of it does not run")
-    stopping = actions.add_parser("down", help="stop it; its data stays")
-    looking = actions.add_parser("status", help="show it; the exit code is 0 if all of it serves")
+    starting, stopping, looking = (
+        actions.add_parser(name, help=what, allow_abbrev=False)
+        for name, what in (
+            ("up", "start it, or what of it does not run"),
+            ("down", "stop it; its data stays"),
+            ("status", "show it; the exit code is 0 if all of it serves"),
+        )
+    )
     for action in (starting, stopping, looking):
         action.add_argument("--directory", type=Path, metavar="DIR", help="where everything is")
     add = starting.add_argument
@@ -107,14 +128,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _as_table(cluster: LocalCluster, now: Status) -> str:
-    rows = [["ROLE", "ADDRESS", "PID", "STATE", "USED", "CAPACITY", "LOG"]]
+    rows = [["ROLE", "ADDRESS", "HTTP", "PID", "STATE", "USED", "CAPACITY", "LOG"]]
     for node in now.nodes:
         used, capacity = "-", "-"
         if node.report is not None:
             used = format_bytes(node.report.used_bytes)
             capacity = format_bytes(node.report.capacity_bytes)
         pid = "-" if node.pid is None else str(node.pid)
-        rows.append([node.name, node.address, pid, node.state, used, capacity, str(node.log)])
+        where = [node.address, node.http_address]
+        rows.append([node.name, *where, pid, node.state, used, capacity, str(node.log)])
     lines = format_table(rows)
     if now.is_in_safe_mode:
         lines.append("The NameNode is in safe mode: it waits for DataNodes to report their blocks.")
@@ -141,6 +163,7 @@ def _node_as_json(node: Node) -> dict[str, object]:
     return {
         "name": node.name,
         "address": node.address,
+        "http_address": node.http_address,
         "pid": node.pid,
         "alive": node.pid is not None,
         "state": node.state,

@@ -60,9 +60,13 @@ def check(path: Path) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cairn config", description=_DESCRIPTION)
+    parser = argparse.ArgumentParser(
+        prog="cairn config", description=_DESCRIPTION, allow_abbrev=False
+    )
     actions = parser.add_subparsers(dest="action", required=True, metavar="show|check")
-    showing = actions.add_parser("show", help="every setting, and where it comes from")
+    showing = actions.add_parser(
+        "show", help="every setting, and where it comes from", allow_abbrev=False
+    )
     showing.add_argument("--config", type=Path, metavar="FILE", help="instead of the usual one")
     showing.add_argument("--explain", action="store_true", help="say what each is for")
     checking = actions.add_parser("check", help="say what is wrong with a file")

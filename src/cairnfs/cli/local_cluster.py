@@ -51,6 +51,7 @@ class Node:
 
     name: str
     address: str
+    http_address: str
     pid: int | None
     state: str  # running, stopped, died; silent: it runs, but the cluster does not know it
     log: Path
@@ -99,7 +100,7 @@ class LocalCluster:
         self._make_directory()
         with self._alone():
             plan = self._make_plan(datanodes, port, base_port, config, say)
-            self._make_namespace(plan)
+            is_new = self._make_namespace(plan)
             self._write_configuration(plan)
             deadline_s = time.monotonic() + limit_s
             self._start(NAMENODE, self._namenode_command(plan, config), say, config)
@@ -108,6 +109,8 @@ class LocalCluster:
                 command = self._datanode_command(plan, index, config)
                 self._start(datanode_name(index), command, say, config)
             self._wait_for_datanodes(plan, say, deadline_s)
+            if is_new:
+                _make_directories(_uri(plan))
 
     def down(self, say: Say = lambda _: None) -> None:
         """Stop everything: DataNodes first, so that none sees its NameNode go."""
@@ -129,17 +132,20 @@ class LocalCluster:
         state = daemon.state.value
         if daemon.state is State.RUNNING and overview is None:
             state = "silent"
-        nodes = [
-            Node(NAMENODE, f"{HOST}:{plan.namenode.port}", daemon.pid, state, daemon.log, None)
-        ]
+        address, http_address = (
+            f"{HOST}:{plan.namenode.port}",
+            f"{HOST}:{plan.namenode.http_port}",
+        )
+        nodes = [Node(NAMENODE, address, http_address, daemon.pid, state, daemon.log)]
         for index, each in enumerate(plan.datanodes):
             daemon = self._daemon(datanode_name(index))
             report = _report_of(daemon, each.port, overview)
             state = daemon.state.value
             if daemon.state is State.RUNNING and report is None:
                 state = "silent"
+            address, http_address = f"{HOST}:{each.port}", f"{HOST}:{each.http_port}"
             nodes.append(
-                Node(daemon.name, f"{HOST}:{each.port}", daemon.pid, state, daemon.log, report)
+                Node(daemon.name, address, http_address, daemon.pid, state, daemon.log, report)
             )
         return Status(_uri(plan), nodes, overview is not None and overview.is_in_safe_mode)
 
@@ -243,11 +249,11 @@ class LocalCluster:
         numbers = [int(name[9:]) for name in names if re.fullmatch(r"datanode-\d+", name)]
         return max(numbers, default=0)
 
-    def _make_namespace(self, plan: Plan) -> None:
-        """Make an empty namespace where there is none."""
+    def _make_namespace(self, plan: Plan) -> bool:
+        """Make an empty namespace where there is none; whether it did."""
         file = namespace_file(self.directory)
         if file.exists():
-            return
+            return False
         if self._count_data():
             raise CommandError(
                 f"{self.directory} holds replicas, but their namespace {file} is gone: bring it"
@@ -261,6 +267,7 @@ class LocalCluster:
             leftover.unlink()
         asyncio.run(format_namespace(sqlite_url(new)))
         new.rename(file)  # so that a crash leaves all of it or nothing
+        return True
 
     def _write_configuration(self, plan: Plan) -> None:
         self.conf.mkdir(exist_ok=True)
@@ -373,6 +380,20 @@ class LocalCluster:
             return None
         with NameNodeClient(HOST, plan.namenode.port, ANSWER_LIMIT_S) as client:
             return _ask(client)
+
+
+def _make_directories(uri: str) -> None:
+    """What everybody's first steps need: /tmp, and a home directory."""
+    from cairnfs.client.addresses import default_user
+    from cairnfs.client.filesystem import connect
+    from cairnfs.config import FormatSettings
+
+    user = default_user()
+    with connect(uri, user=FormatSettings().superuser) as fs:
+        fs.mkdirs("/tmp")
+        fs.set_permission("/tmp", 0o1777)
+        fs.mkdirs(f"/user/{user}")
+        fs.set_owner(f"/user/{user}", user)
 
 
 def _ask(client: NameNodeClient) -> Overview | None:

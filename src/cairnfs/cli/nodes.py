@@ -16,14 +16,18 @@ def namenode(arguments: Sequence[str]) -> int:
     from cairnfs.namenode.__main__ import main
     from cairnfs.namenode.opening import sqlite_url
 
-    return main([*_settings(), *arguments], default_store=sqlite_url(namespace_file(home())))
+    return main(
+        [*_settings(), *arguments],
+        program="cairn namenode",
+        default_store=sqlite_url(namespace_file(home())),
+    )
 
 
 def datanode(arguments: Sequence[str]) -> int:
     """Run a DataNode."""
     from cairnfs.datanode.__main__ import main
 
-    return main([*_settings(), *arguments])
+    return main([*_settings(), *arguments], program="cairn datanode")
 
 
 def _settings() -> list[str]:

@@ -245,7 +245,8 @@ class RpcConnection:
                         self.is_broken = True
                         if isinstance(error, HdfsError):
                             raise error
-                        raise IOException(f"{self.address} does not speak RPC: {error}")
+                        hint = "an HTTP port? RPC is usually 8020"
+                        raise IOException(f"{self.address} does not speak RPC: {error} ({hint})")
 
     def is_stale(self) -> bool:
         return is_stale(self._socket)

@@ -18,12 +18,17 @@ from cairnfs.errors import HdfsError
 from cairnfs.observe.logs import set_up_logging
 from cairnfs.options import DATANODE_SECTIONS
 
+PROGRAM = "python -m cairnfs.datanode"
 NAMENODE_PORT = 8020
 
 
-def parse_arguments(arguments: Sequence[str] | None = None) -> tuple[DataNodeSettings, Config]:
+def parse_arguments(
+    arguments: Sequence[str] | None = None, program: str = PROGRAM
+) -> tuple[DataNodeSettings, Config]:
     """The settings that command line, environment and file ask for, and all of these."""
-    parser = argparse.ArgumentParser(prog="cairnfs.datanode", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog=program, description="Run a DataNode until SIGTERM.", allow_abbrev=False
+    )
     add_flags(parser, *DATANODE_SECTIONS)
     given = parser.parse_args(arguments)
     try:
@@ -55,9 +60,9 @@ def settings_of(config: Config) -> DataNodeSettings:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, program: str = PROGRAM) -> int:
     """Run; the exit code says whether it ended as it should."""
-    settings, config = parse_arguments(arguments)
+    settings, config = parse_arguments(arguments, program)
     set_up_logging(config.text("logging.level"), config.text("logging.format"))
     _raise_file_limit()
     try:

@@ -93,9 +93,16 @@ def settings_of(config: Config, default_store: str = "") -> NameNodeSettings:
     )
 
 
-def main(arguments: list[str] | None = None, *, default_store: str = "") -> int:
+def main(
+    arguments: list[str] | None = None,
+    *,
+    program: str = "python -m cairnfs.namenode",
+    default_store: str = "",
+) -> int:
     """Run; the exit code says whether it ended as it should."""
-    parser = argparse.ArgumentParser(prog="cairnfs.namenode", description="Run a NameNode.")
+    parser = argparse.ArgumentParser(
+        prog=program, description="Run a NameNode.", allow_abbrev=False
+    )
     add_flags(parser, *NAMENODE_SECTIONS)
     parser.add_argument("--format", action="store_true", help="make an empty namespace first")
     given = parser.parse_args(arguments)

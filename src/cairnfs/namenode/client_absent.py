@@ -92,7 +92,9 @@ def _refuse_snapshot(call: IncomingCall, root: str) -> None:
     path = FsPath.parse(root)
 
     def refuse() -> bytes:
-        raise SnapshotException(f"Directory is not a snapshottable directory: {path}")
+        raise SnapshotException(
+            f"Directory is not a snapshottable directory: {path}: this file system has no snapshots"
+        )
 
     _answer_if_there(call, path, refuse)
 

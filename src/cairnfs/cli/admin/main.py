@@ -50,10 +50,14 @@ def make_parser() -> argparse.ArgumentParser:
         prog="cairn admin",
         description="How a cluster is, and what its administrator does with it.",
         epilog="The cluster is what --fs or CAIRN_FS names, else the local one.",
+        allow_abbrev=False,
     )
     parser.add_argument("--fs", metavar="URL", help="the file system: hdfs://host:8020")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    parsers = {name: actions.add_parser(name, help=ACTIONS[name][0]) for name in ACTIONS}
+    parsers = {
+        name: actions.add_parser(name, help=what, allow_abbrev=False)
+        for name, (what, _, _) in ACTIONS.items()
+    }
     for each in parsers.values():
         # After the action too; what was said before it stays.
         each.add_argument("--fs", metavar="URL", default=argparse.SUPPRESS, help=argparse.SUPPRESS)

@@ -51,8 +51,16 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{name}: DEPRECATED: Please use '{advice}' instead.", file=sys.stderr)
             name, words = replacement, [option, *words]
         if name not in VERBS:
-            print(f"{word}: Unknown command\n`cairn fs help` lists all verbs", file=sys.stderr)
+            import difflib  # which other calls need not wait for
+
+            near = difflib.get_close_matches(name, VERBS, 1)
+            hint = f"did you mean -{near[0]}? " if near else ""
+            print(
+                f"{word}: Unknown command\n{hint}`cairn fs help` lists all verbs", file=sys.stderr
+            )
             return MISUSED
+        if words == ["--help"]:
+            return help([name])
         given.as_json = pop_option(words, "--json") or given.as_json
         if given.as_json and not VERBS[name].has_json:
             raise UsageError(f"there is no --json for {name}: it has nothing to tell")

@@ -243,7 +243,7 @@ Set how many replicas files have, also below directories.
     "stat": Entry(
         "[format] <path> ...",
         """\
-Show what is known of files.  In the format,
+Show what is known of files, in a format.
   %a %A  mode, as number and letters  %b  size      %F  type       %g %u  group, owner
   %n  name   %o  block size   %r  replication       %x %X  access  %y %Y  change
 (capital X and Y: milliseconds since 1970; small: UTC).  Without a format, %y.""",
@@ -260,7 +260,7 @@ Write the last 1024 bytes to standard output.
     "test": Entry(
         "-[defswrz] <path>",
         """\
-Answer by the exit code, 0 for yes: whether the path
+Answer a question about a path by the exit code, 0 for yes.
   -e  exists          -d  is a directory     -f  is a file
   -s  is not empty    -z  is empty           -r, -w  may be read, written""",
         "reading:test",
