@@ -27,8 +27,9 @@ setup: $(DEVELOP) ## create .venv with everything needed to work on the code
 setup-postgres: $(DEVELOP) ## make sure a PostgreSQL server is at hand for tests
 	@$(BIN)/python scripts/ensure-postgres
 
+# Most of the time is spent waiting for nodes that were killed: two at a time, a file after the other.
 test: setup setup-postgres setup-java ## run all tests; narrow with ARGS="tests/store -k rename"
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 check: setup ## lint, formatting and types
 	@$(BIN)/ruff check --quiet $(CHECKED)
