@@ -334,12 +334,16 @@ class ClientProtocol:
 
     def _call_or_release(self, operation: Operation[R], *arguments: Any) -> R:
         """Call; take the file from a writer who is gone, and call again."""
-        limit_ms = self._namenode.namenode.lease_soft_limit_ms
+        limit_ms = self._soft_limit_ms
         try:
             return self._call(operation, *arguments, limit_ms)
         except lease_recovery.LeaseRecoveryNeeded as needed:
             self._run(lease_recovery.release_lease, needed.inode_id, limit_ms)
         return self._call(operation, *arguments, limit_ms)
+
+    @property
+    def _soft_limit_ms(self) -> int:
+        return self._namenode.namenode.lease_soft_limit_ms
 
     def _call(self, operation: Operation[R], *arguments: Any) -> R:
         return self._run(operation, self.caller, *arguments)

@@ -88,6 +88,10 @@ class PendingCalls(ClientProtocol):
             self.client_name = f"DFSClient_{client_id.hex()[:12]}"
         self._target = namenode
 
+    @property
+    def _soft_limit_ms(self) -> int:
+        return self._target.lease_soft_limit_ms
+
     def _run(self, operation: Operation[Any], *arguments: Any) -> Any:
         key = CallKey(self.client_id, next(self._call_ids))
         return self._target.call(operation, *arguments, key=key)
