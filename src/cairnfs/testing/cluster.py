@@ -45,6 +45,7 @@ STOP_LIMIT_S = 30.0
 POLL_INTERVAL_S = 0.05
 # Below those that the system gives to connections: a port stays free while its node is down.
 PORTS = range(20_000, 32_000)
+WORKERS_MAX = 8  # test processes that may run at once
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -407,7 +408,8 @@ def choose_free_ports(count: int) -> list[int]:
 
 
 def _free_ports() -> Iterator[int]:
-    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+    ours = PORTS[_worker() % WORKERS_MAX :: WORKERS_MAX]
+    for port in random.SystemRandom().sample(ours, len(ours)):
         with socket.socket() as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -415,6 +417,11 @@ def _free_ports() -> Iterator[int]:
             except OSError:
                 continue
         yield port
+
+
+def _worker() -> int:
+    """Which of several test processes this is: each has ports of its own."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 def _python_path() -> str:
