@@ -13,7 +13,7 @@ from cairnfs.webhdfs.lane import Lane, Threads
 STUCK = """
 import time
 from aiohttp import web
-from cairnfs.web.server import listen
+from cairnfs.web.server import take_port
 from cairnfs.web.thread import HttpThread
 from cairnfs.webhdfs import data
 
@@ -28,7 +28,7 @@ def make_app():
     served._threads.submit(lambda: time.sleep(60))
     return app
 
-thread = HttpThread(listen("127.0.0.1", 0), make_app)
+thread = HttpThread(take_port("127.0.0.1", 0, "HTTP port"), make_app)
 thread.start()
 thread.stop()
 """
