@@ -5,8 +5,8 @@
         +--convert--> RBW    +--append--> RBW        +--restart--> RWR
                              any of them --recover--> RUR --update--> FINALIZED
 
-A million finalized replicas fit in memory: each is one integer in a dict.  The few that
-are written, waiting or in recovery are objects.
+Here is what may follow what.  `ReplicaTable` knows which replicas there are, `ReplicaSteps`
+what is done to their files.
 
 Invariants: a block has at most one replica here; its generation stamp never decreases;
 `acked <= on disk <= received`; a replica has at most one writer, who is stopped before
@@ -15,23 +15,14 @@ anybody else changes it.
 
 from __future__ import annotations
 
-import dataclasses
-import errno
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import TypeVar
 
 from cairnfs.datanode.disk import sync_directory
-from cairnfs.datanode.errors import (
-    DiskErrorException,
-    ReplicaNotFoundException,
-)
-from cairnfs.datanode.finalized_map import FinalizedMap
+from cairnfs.datanode.errors import ReplicaNotFoundException
 from cairnfs.datanode.replica import (
     Block,
     Replica,
@@ -49,14 +40,9 @@ from cairnfs.datanode.replica_checks import (
     check_recovery_may_begin,
     check_recovery_may_end,
 )
-from cairnfs.datanode.replica_files import (
-    ReplicaFile,
-    block_name,
-    find_finalized,
-    find_unfinished,
-    meta_name,
-    reunite,
-)
+from cairnfs.datanode.replica_files import ReplicaFile
+from cairnfs.datanode.replica_steps import ReplicaSteps
+from cairnfs.datanode.replica_table import ReplicaTable
 from cairnfs.datanode.storage import StorageType
 from cairnfs.datanode.volumes import Volume, Volumes
 from cairnfs.errors import IOException
@@ -66,8 +52,6 @@ log = logging.getLogger(__name__)
 
 WRITER_STOP_LIMIT_S = 60.0
 ESTIMATED_BLOCK_BYTES = 128 << 20  # room to look for when nobody says how much
-
-_COPY_BYTES = 1 << 20
 
 _T = TypeVar("_T")
 
@@ -82,77 +66,44 @@ class Replicas:
         self.volumes = volumes
         self._on_lost = on_lost
         self._lock = threading.RLock()
-        self._finalized = FinalizedMap(volumes.good)
-        self._open: dict[int, Replica] = {}
+        self._table = ReplicaTable(volumes.good)
+        self._steps = ReplicaSteps(volumes)
 
     def load(self) -> None:
         """Learn what is on the disks; unfinished replicas wait for recovery."""
         for volume in list(self.volumes.good):
             try:
-                self._load_volume(volume)
+                self._table.load(volume, self._steps)
             except OSError as error:
                 log.error("cannot read %s: %s", volume, error)
                 if self.volumes.check(volume):
                     raise
-        log.info("%d finalized and %d other replicas", len(self._finalized), len(self._open))
-
-    def _load_volume(self, volume: Volume) -> None:
-        reunite(volume)
-        used = 0
-        for found in find_finalized(volume):
-            known = self._finalized.get(found.block_id)
-            if known is not None and known.generation_stamp >= found.generation_stamp:
-                log.warning("%s: a better replica of blk_%d is known", volume, found.block_id)
-                if known.block == Block(*found):  # a crash came in the middle of a move
-                    self._unlink(dataclasses.replace(known, volume=volume))
-                continue
-            self._finalized.put(*found, volume)
-            used += size_with_sums(found.length_bytes)
-        for found in find_unfinished(volume):
-            known = self._get(found.block_id)
-            if known is not None and known.generation_stamp >= found.generation_stamp:
-                log.warning("%s: a better replica of blk_%d is known", volume, found.block_id)
-                continue
-            self._finalized.pop(found.block_id)
-            self._open[found.block_id] = Replica(
-                found.block_id,
-                found.generation_stamp,
-                ReplicaState.RWR,
-                volume,
-                received_bytes=found.length_bytes,
-                acked_bytes=found.length_bytes,
-                on_disk_bytes_closed=found.length_bytes,
-                used_bytes=size_with_sums(found.length_bytes),
-            )
-            used += size_with_sums(found.length_bytes)
-        volume.add_used(used)
+        others = self._table.unfinished
+        log.info("%d finalized and %d other replicas", len(self._table) - others, others)
 
     # Looking.
 
     def __len__(self) -> int:
-        return len(self._finalized) + len(self._open)
+        return len(self._table)
 
     @property
     def unfinished(self) -> int:
         """Of them, those that are being written or wait for recovery."""
-        return len(self._open)
+        return self._table.unfinished
 
     def get(self, block_id: int) -> Replica:
         """The replica, in whatever state."""
         with self._lock:
-            replica = self._get(block_id)
-        if replica is None:
-            raise ReplicaNotFoundException(f"Replica not found for blk_{block_id}")
-        return replica
+            return self._checked(block_id)
 
     def find(self, block_id: int) -> Replica | None:
         with self._lock:
-            return self._get(block_id)
+            return self._table.get(block_id)
 
     def open_for_read(self, block: Block) -> ReplicaReader:
         """Open what a reader may see.  An older generation than it knows is refused."""
         with self._lock:
-            replica = self._get(block.id)
+            replica = self._table.get(block.id)
             if replica is None:
                 raise ReplicaNotFoundException(f"Replica not found for {block}")
             if replica.generation_stamp < block.generation_stamp:
@@ -173,28 +124,20 @@ class Replicas:
 
     def report(self, volume: Volume) -> list[tuple[int, int, int, ReplicaState]]:
         """Id, length, stamp and state of all replicas that a NameNode should know of."""
-        rows: list[tuple[int, int, int, ReplicaState]] = []
         with self._lock:
-            finalized = self._finalized.snapshot()  # of a million: some 20 ms
-            for replica in self._open.values():
-                state = replica.state
-                if state is ReplicaState.RUR:
-                    state = replica.original_state
-                if replica.volume is volume and state is not ReplicaState.TEMPORARY:
-                    length = replica.on_disk_bytes
-                    rows.append((replica.block_id, length, replica.generation_stamp, state))
+            rows, finalized = self._table.describe_unfinished(volume), self._table.snapshot()
         rows += [(*row, ReplicaState.FINALIZED) for row in finalized.describe(volume)]
         return rows
 
     def count(self, volume: Volume) -> int:
         """How many replicas are finalized there."""
         with self._lock:
-            return self._finalized.count(volume)
+            return self._table.count(volume)
 
     def finalized_after(self, block_id: int, volume: Volume) -> list[int]:
         """The ids of finalized replicas beyond this one, in order, for a scanner."""
         with self._lock:
-            finalized = self._finalized.snapshot()
+            finalized = self._table.snapshot()
         return finalized.ids_after(block_id, volume)
 
     # Creating.
@@ -259,18 +202,18 @@ class Replicas:
         needed = block.length_bytes or ESTIMATED_BLOCK_BYTES
         volume = self.volumes.choose(storage_type, storage_id, needed)
         with self._lock, self.volumes.watch(volume):
-            old = self._get(block.id)
+            old = self._table.get(block.id)
             if old is not None:
                 raise already_exists(block, old)
             replica = Replica(block.id, block.generation_stamp, state, volume, 0, 0)
-            _remove_leftovers(replica)
+            self._steps.remove_leftovers(replica)
             replica.file = ReplicaFile.create(
                 volume, replica.data_path, replica.meta_path, checksum
             )
             replica.writer = writer
             replica.promised_bytes = needed
             volume.promise(needed)
-            self._open[block.id] = replica
+            self._table.put_open(replica)
             return replica
 
     # Appending, and going on after a pipeline has failed.
@@ -294,7 +237,7 @@ class Replicas:
             if replica.state is ReplicaState.FINALIZED:
                 return self._append(replica, new_stamp, writer)
             self._bump(replica, new_stamp)
-            return self._reopen(replica, writer)
+            return self._steps.reopen(replica, writer)
 
         return self._alone(block.id, recover)
 
@@ -323,8 +266,8 @@ class Replicas:
         def recover(replica: Replica | None) -> Replica:
             replica = check_rbw_recoverable(replica, block, new_stamp, min_bytes, max_bytes)
             self._bump(replica, new_stamp)
-            self._reopen(replica, writer)
-            self._truncate(replica, replica.acked_bytes)
+            self._steps.reopen(replica, writer)
+            self._steps.truncate(replica, replica.acked_bytes)
             return replica
 
         return self._alone(block.id, recover)
@@ -334,7 +277,7 @@ class Replicas:
         with self._lock:
             replica = self._checked(block.id)
             check_convertible(replica, block, visible_bytes)
-            self._move(replica, replica.volume.rbw, replica.generation_stamp)
+            self._steps.move(replica, replica.volume.rbw, replica.generation_stamp)
             replica.state = ReplicaState.RBW
             replica.acked_bytes = visible_bytes
             return replica
@@ -344,7 +287,7 @@ class Replicas:
     def finalize(self, replica: Replica, *, sync: bool = False) -> None:
         """The replica is complete.  `sync`: it must survive a power failure from now on."""
         with self._lock:
-            if self._open.get(replica.block_id) is not replica:
+            if not self._table.has_open(replica):
                 raise ReplicaNotFoundException(f"{replica} was replaced while it was written")
             source = replica.directory
             self._finalize(replica)
@@ -359,12 +302,9 @@ class Replicas:
             if replica.writer is not writer:
                 return
             replica.writer = None
-            self._close(replica)
-            self._release_promise(replica)
-            if (
-                self._open.get(replica.block_id) is replica
-                and replica.state is ReplicaState.TEMPORARY
-            ):
+            self._steps.close(replica)
+            self._steps.release_promise(replica)
+            if self._table.has_open(replica) and replica.state is ReplicaState.TEMPORARY:
                 self._delete(replica)
 
     def sync_directory(self, replica: Replica) -> None:
@@ -381,13 +321,12 @@ class Replicas:
                 return None
             check_recovery_may_begin(replica, block, recovery_id)
             if replica.state is not ReplicaState.RUR:
-                self._close(replica)
+                self._steps.close(replica)
                 replica.original_state = replica.state
                 replica.state = ReplicaState.RUR
                 replica.received_bytes = replica.on_disk_bytes
-                self._release_promise(replica)
-                self._finalized.pop(block.id)
-                self._open[block.id] = replica
+                self._steps.release_promise(replica)
+                self._table.put_open(replica)
             replica.recovery_id = recovery_id
             return replica
 
@@ -408,11 +347,11 @@ class Replicas:
                 if new_block_id in (0, block.id):
                     # Not in place: a crash must not leave something half cut as finalized.
                     if replica.original_state is ReplicaState.FINALIZED:
-                        self._move(replica, replica.volume.rbw, recovery_id)
+                        self._steps.move(replica, replica.volume.rbw, recovery_id)
                         replica.original_state = ReplicaState.RBW
                     self._bump(replica, recovery_id)
-                    self._reopen(replica, None)
-                    self._truncate(replica, new_bytes)
+                    self._steps.reopen(replica, None)
+                    self._steps.truncate(replica, new_bytes)
                 else:
                     self._copy(replica, Block(new_block_id, recovery_id, new_bytes))
                 self._finalize(replica)
@@ -429,20 +368,20 @@ class Replicas:
             if volume is reader.volume:
                 return self.get(block.id)
             with self.volumes.watch(volume):
-                copy = self._copy_file(reader, reader.block, volume, ReplicaState.TEMPORARY)
+                copy = self._steps.copy_file(reader, reader.block, volume, ReplicaState.TEMPORARY)
         with self._lock, self.volumes.watch(volume):
-            self._close(copy)
-            old = self._get(block.id)
+            self._steps.close(copy)
+            old = self._table.get(block.id)
             if old is None or old.block != copy.block or old.state is not ReplicaState.FINALIZED:
-                self._unlink(copy)
+                self._steps.unlink(copy)
                 raise IOException(f"{block} has changed while it was moved")
             directory = volume.finalized_directory(block.id)
             directory.mkdir(parents=True, exist_ok=True)
-            self._move(copy, directory, copy.generation_stamp)
+            self._steps.move(copy, directory, copy.generation_stamp)
             copy.state = ReplicaState.FINALIZED
             self._discard(old)
             self._finalize(copy)
-        self._remove_discarded(old)
+        self._steps.remove_put_aside(old)
         return copy
 
     def delete(self, block: Block) -> Replica:
@@ -460,26 +399,18 @@ class Replicas:
             return replica
 
         replica = self._alone(block.id, delete)
-        self._remove_discarded(replica)
+        self._steps.remove_put_aside(replica)
         return replica
 
     def drop_volume(self, volume: Volume) -> list[Block]:
         """Forget what was on a failed volume; whoever writes there will find out."""
         with self._lock:
-            lost = [*self._finalized.of(volume)]
-            lost += [replica for replica in self._open.values() if replica.volume is volume]
-            for replica in lost:
-                self._finalized.pop(replica.block_id)
-                self._open.pop(replica.block_id, None)
-            return [replica.block for replica in lost]
+            return [replica.block for replica in self._table.remove_all(volume)]
 
     # Steps of the above; the lock is held.
 
-    def _get(self, block_id: int) -> Replica | None:
-        return self._open.get(block_id) or self._finalized.get(block_id)
-
     def _checked(self, block_id: int) -> Replica:
-        replica = self._get(block_id)
+        replica = self._table.get(block_id)
         if replica is None:
             raise ReplicaNotFoundException(f"Replica not found for blk_{block_id}")
         return replica
@@ -489,7 +420,7 @@ class Replicas:
         deadline = time.monotonic() + WRITER_STOP_LIMIT_S
         while True:
             with self._lock:
-                replica = self._get(block_id)
+                replica = self._table.get(block_id)
                 writer = None if replica is None else replica.writer
                 if writer is None:
                     return action(replica)
@@ -499,150 +430,52 @@ class Replicas:
 
     def _append(self, replica: Replica, new_stamp: int, writer: Writer | None) -> Replica:
         with self.volumes.watch(replica.volume):
-            self._move(replica, replica.volume.rbw, new_stamp)
+            self._steps.move(replica, replica.volume.rbw, new_stamp)
             replica.state = ReplicaState.RBW
-            self._finalized.pop(replica.block_id)
-            self._open[replica.block_id] = replica
-            return self._reopen(replica, writer)
-
-    def _reopen(self, replica: Replica, writer: Writer | None) -> Replica:
-        assert replica.file is None
-        with self.volumes.watch(replica.volume):
-            replica.file = ReplicaFile.reopen(
-                replica.volume, replica.data_path, replica.meta_path, replica.on_disk_bytes
-            )
-        replica.writer = writer
-        return replica
-
-    def _truncate(self, replica: Replica, length: int) -> None:
-        assert replica.file is not None
-        with self.volumes.watch(replica.volume):
-            replica.file.truncate(length)
-        replica.received_bytes = replica.acked_bytes = length
-
-    def _close(self, replica: Replica) -> None:
-        if replica.file is not None:
-            replica.on_disk_bytes_closed = replica.file.written[0]
-            replica.file.close()
-            replica.file = None
+            self._table.put_open(replica)
+            return self._steps.reopen(replica, writer)
 
     def _bump(self, replica: Replica, new_stamp: int) -> None:
-        """Rename the meta file: that is where a replica's stamp is kept."""
+        """Give it another stamp."""
         if new_stamp == replica.generation_stamp:
             return
-        with self.volumes.watch(replica.volume):
-            new_path = replica.directory / meta_name(replica.block_id, new_stamp)
-            replica.volume.disk.rename(replica.meta_path, new_path)
-        replica.generation_stamp = new_stamp
+        self._steps.rename_meta(replica, new_stamp)
         if replica.state is ReplicaState.FINALIZED:
-            self._put_finalized(replica)
-
-    def _move(self, replica: Replica, directory: Path, stamp: int) -> None:
-        """Move both files, the meta file first; see `replica_files.reunite`."""
-        disk = replica.volume.disk
-        data_path = replica.data_path
-        disk.rename(replica.meta_path, directory / meta_name(replica.block_id, stamp))
-        disk.rename(data_path, directory / block_name(replica.block_id))
-        replica.generation_stamp = stamp
+            self._table.put_finalized(replica)
 
     def _finalize(self, replica: Replica) -> None:
         with self.volumes.watch(replica.volume):
-            self._close(replica)
+            self._steps.close(replica)
             if replica.on_disk_bytes != replica.received_bytes:
                 raise IOException(f"not all bytes of {replica} are on disk")
             directory = replica.volume.finalized_directory(replica.block_id)
             if replica.directory != directory:
                 directory.mkdir(parents=True, exist_ok=True)
-                self._move(replica, directory, replica.generation_stamp)
+                self._steps.move(replica, directory, replica.generation_stamp)
         replica.state = ReplicaState.FINALIZED
         replica.acked_bytes = replica.received_bytes
-        self._release_promise(replica)
-        self._open.pop(replica.block_id, None)
-        self._put_finalized(replica)
+        self._steps.release_promise(replica)
+        self._table.put_finalized(replica)
         used = size_with_sums(replica.received_bytes)
         replica.volume.add_used(used - replica.used_bytes)
         replica.used_bytes = used
 
-    def _put_finalized(self, replica: Replica) -> None:
-        self._finalized.put(
-            replica.block_id, replica.generation_stamp, replica.received_bytes, replica.volume
-        )
-
     def _copy(self, source: Replica, block: Block) -> None:
         """A finalized copy of the beginning of a replica, under another block id."""
         with ReplicaReader(source) as reader:
-            self._finalize(self._copy_file(reader, block, source.volume, ReplicaState.RBW))
-
-    def _copy_file(
-        self, reader: ReplicaReader, block: Block, volume: Volume, state: ReplicaState
-    ) -> Replica:
-        """A replica with the beginning of another; nobody knows of it yet."""
-        copy = Replica(block.id, block.generation_stamp, state, volume, block.length_bytes, 0)
-        _remove_leftovers(copy)
-        copy.file = ReplicaFile.create(volume, copy.data_path, copy.meta_path, reader.checksum)
-        size = reader.checksum.bytes_per_checksum
-        step = max(1, _COPY_BYTES // size) * size
-        for offset in range(0, block.length_bytes, step):
-            # As much as there is checked: whole chunks, or up to the end.
-            data = os.pread(reader.data_fd, min(step, reader.length_bytes - offset), offset)
-            if not reader.checksum.matches(data, reader.read_sums(offset, len(data))):
-                self._unlink(copy)
-                raise IOException(f"{reader.block} is corrupt at {offset}")
-            copy.file.write(offset, memoryview(data)[: block.length_bytes - offset], None)
-        return copy
+            self._finalize(self._steps.copy_file(reader, block, source.volume, ReplicaState.RBW))
 
     def _delete(self, replica: Replica) -> None:
         self._forget(replica)
-        self._unlink(replica)
-
-    def _unlink(self, replica: Replica) -> None:
-        self._close(replica)
-        with self.volumes.watch(replica.volume):
-            for path in (replica.data_path, replica.meta_path):
-                with suppress(FileNotFoundError):
-                    replica.volume.disk.unlink(path)
-
-    def _remove_discarded(self, replica: Replica) -> None:
-        """Not under the lock: to free the space of a large file takes a while."""
-        with self.volumes.watch(replica.volume):
-            for path in _discarded_paths(replica):
-                with suppress(FileNotFoundError):
-                    replica.volume.disk.unlink(path)
+        self._steps.unlink(replica)
 
     def _discard(self, replica: Replica) -> None:
         """Take a replica out of sight, so that another of the block can come."""
-        self._close(replica)
+        self._steps.close(replica)
         self._forget(replica)
-        sources = (replica.data_path, replica.meta_path)
-        with self.volumes.watch(replica.volume):
-            for source, path in zip(sources, _discarded_paths(replica), strict=True):
-                with suppress(FileNotFoundError):
-                    replica.volume.disk.rename(source, path)
+        self._steps.put_aside(replica)
 
     def _forget(self, replica: Replica) -> None:
-        self._finalized.pop(replica.block_id)
-        self._open.pop(replica.block_id, None)
-        self._release_promise(replica)
+        self._table.remove(replica.block_id)
+        self._steps.release_promise(replica)
         replica.volume.add_used(-replica.used_bytes)
-
-    def _release_promise(self, replica: Replica) -> None:
-        replica.volume.promise(-replica.promised_bytes)
-        replica.promised_bytes = 0
-
-
-def _discarded_paths(replica: Replica) -> tuple[Path, Path]:
-    """Where the files wait for their end; a restart removes what is left there."""
-    name = f"deleted_{replica.block_id}_{replica.generation_stamp}"
-    return replica.volume.tmp / name, replica.volume.tmp / f"{name}.meta"
-
-
-def _remove_leftovers(replica: Replica) -> None:
-    """Files of a replica nobody knows of, such as one without a meta file."""
-    for path in (replica.data_path, replica.meta_path):
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise DiskErrorException(f"{path}: {os.strerror(error.errno or errno.EIO)}") from error
-        log.warning("removed %s, which belonged to no replica", path)
