@@ -38,6 +38,7 @@ class FakeNameNode:
         self.synchronized: list[pb.CommitBlockSynchronizationRequestProto] = []
         self.commands: dict[str, list[pb.DatanodeCommandProto]] = {}
         self.failing: set[str] = set()  # methods that answer with an error
+        self.during_report: Callable[[], object] = lambda: None  # before a report is answered
         self._known: set[str] = set()
         self._port = 0
         self._lock = threading.Condition()
@@ -167,6 +168,7 @@ class FakeNameNode:
 
     def blockReport(self, request: pb.BlockReportRequestProto) -> Message:
         self.reports.append(request)
+        self.during_report()
         return pb.BlockReportResponseProto()
 
     def blockReceivedAndDeleted(self, request: pb.BlockReceivedAndDeletedRequestProto) -> Message:

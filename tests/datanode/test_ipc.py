@@ -132,6 +132,17 @@ def test_other_calls(node: DataNode, client: RpcCaller, namenode: FakeNameNode) 
         client.call("evictWriters", pb.EvictWritersRequestProto())
 
 
+def test_a_report_asked_for_during_a_report_follows_it(
+    node: DataNode, client: RpcCaller, namenode: FakeNameNode
+) -> None:
+    namenode.wait_for(lambda: namenode.reports)
+    second = iter([node.reports.request_full_report])
+    namenode.during_report = lambda: next(second, lambda: None)()
+    reports = len(namenode.reports)
+    client.call("triggerBlockReport", pb.TriggerBlockReportRequestProto(incremental=False))
+    namenode.wait_for(lambda: len(namenode.reports) >= reports + 2)
+
+
 def test_only_those_who_run_it_stop_it(node: DataNode) -> None:
     address = Address("127.0.0.1", node.ipc_port)
     stranger = RpcCaller(address, CLIENT_DATANODE_PROTOCOL, "stranger", 5)

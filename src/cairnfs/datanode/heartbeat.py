@@ -234,6 +234,15 @@ class NameNodeLink:
     def _report_all(self, now_s: float) -> None:
         if now_s < self._report_due_s:
             return
+        # Before it is made: one that is asked for meanwhile has to come after it.
+        self._report_due_s = now_s + self._settings.block_report_interval_s
+        try:
+            self._send_full_report()
+        except BaseException:
+            self._report_due_s = 0.0
+            raise
+
+    def _send_full_report(self) -> None:
         volumes = list(self._replicas.volumes.good)
         storages = [(volume, self._replicas.report(volume)) for volume in volumes]
         total = sum(len(rows) for _, rows in storages)
@@ -247,7 +256,6 @@ class NameNodeLink:
             if command is not None:
                 self._obey(command)
         log.info("reported %d replicas to %s", total, self.calls.address)
-        self._report_due_s = now_s + self._settings.block_report_interval_s
 
 
 class Links:
