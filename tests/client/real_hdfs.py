@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 import cairnfs
-from cairnfs.testing.cluster import HOST, choose_free_ports
+from cairnfs.testing.ports import HOST, choose_free_ports
 
 JARS = Path(os.environ.get("PEER_HOME") or Path.home() / ".cache" / "hdfs-peer") / "jars"
 

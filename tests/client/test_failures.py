@@ -14,7 +14,8 @@ import cairnfs
 from cairnfs.client.addresses import Address
 from cairnfs.client.namenode import NameNodes
 from cairnfs.errors import BlockMissingException, IOException
-from cairnfs.testing.cluster import Cluster, Node, choose_free_ports
+from cairnfs.testing.cluster import Cluster, Node
+from cairnfs.testing.ports import choose_free_ports
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 
 LIMIT_S = 60.0

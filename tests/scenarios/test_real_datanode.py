@@ -15,7 +15,8 @@ import pytest
 from tests.scenarios.conftest import MakeCluster, MakeJvm
 from tests.scenarios.hadoop import FsShell
 
-from cairnfs.testing.cluster import HOST, Cluster, choose_free_ports
+from cairnfs.testing.cluster import Cluster
+from cairnfs.testing.ports import HOST, choose_free_ports
 
 MIB = 1 << 20
 JARS = Path(os.environ.get("PEER_HOME") or Path.home() / ".cache" / "hdfs-peer") / "jars"

@@ -18,7 +18,8 @@ from cairnfs.cli.main import main
 from cairnfs.cli.plan import Plan
 from cairnfs.datanode.__main__ import main as run_datanode
 from cairnfs.namenode.__main__ import main as run_namenode
-from cairnfs.testing.cluster import Cluster, choose_free_ports
+from cairnfs.testing.cluster import Cluster
+from cairnfs.testing.ports import choose_free_ports
 
 USER = f"user.name={getpass.getuser()}"
 

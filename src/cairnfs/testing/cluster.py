@@ -16,14 +16,12 @@ from __future__ import annotations
 import ctypes
 import getpass
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
@@ -34,18 +32,15 @@ import cairnfs
 from cairnfs.datanode.calls import RpcCaller
 from cairnfs.datanode.settings import Address
 from cairnfs.errors import HdfsError
+from cairnfs.testing.ports import HOST, choose_free_ports
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.protocols import CLIENT_PROTOCOL
 
-HOST = "127.0.0.1"
 NAMESERVICE = "cairn"  # what several NameNodes are called together
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
 POLL_INTERVAL_S = 0.05
-# Below those that the system gives to connections: a port stays free while its node is down.
-PORTS = range(20_000, 32_000)
-WORKERS_MAX = 8  # test processes that may run at once
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -400,28 +395,6 @@ class Cluster:
             f"--- {node.name}\n{node.log_tail(lines)}"
             for node in (*self.namenodes, *self.datanodes)
         )
-
-
-def choose_free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at present."""
-    return [port for port, _ in zip(_free_ports(), range(count), strict=False)]
-
-
-def _free_ports() -> Iterator[int]:
-    ours = PORTS[_worker() % WORKERS_MAX :: WORKERS_MAX]
-    for port in random.SystemRandom().sample(ours, len(ours)):
-        with socket.socket() as sock:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                sock.bind((HOST, port))
-            except OSError:
-                continue
-        yield port
-
-
-def _worker() -> int:
-    """Which of several test processes this is: each has ports of its own."""
-    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
 def _python_path() -> str:
