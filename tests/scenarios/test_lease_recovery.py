@@ -225,12 +225,13 @@ def test_namenode_killed_during_block_recovery(cluster: Cluster, make_java: Make
     out.write(b"flushed")
     out.hflush()
     writer.kill()
-    for _ in range(3):  # and restarted, and killed again before it is done
+    for turn in range(3):  # and restarted, and killed again, most likely before it is done
         cluster.wait_for_datanodes(3)
         for node in cluster.datanodes:
             os.kill(node.pid, signal.SIGSTOP)
         try:
-            assert not java.recover_lease("/file")
+            is_closed = java.recover_lease("/file")
+            assert turn or not is_closed
             namenode.kill()
         finally:
             for node in cluster.datanodes:

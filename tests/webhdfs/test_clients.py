@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from tests.compatibility.shell import FsShell, why_not
-from tests.spark.sessions import make_session
 from tests.webhdfs.exchange import BIG, follow
 
 from cairnfs.testing.cluster import Cluster
@@ -72,22 +71,6 @@ def test_hadoops_shell(shell: FsShell, tmp_path: Path) -> None:
     assert run(shell, "-rm", "-r", "-skipTrash", "/shell") == "Deleted /shell\n"
     missing = shell.run("-ls", "/shell")
     assert missing.err == "ls: `/shell': No such file or directory\n"
-
-
-@needs_java
-def test_spark_writes_and_reads_parquet(address: str, tmp_path: Path) -> None:
-    spark = make_session({}, tmp_path)
-    try:
-        path = f"webhdfs://{address}/spark/numbers"
-        numbers = spark.range(0, 10_000, numPartitions=2).selectExpr("id", "id % 2 AS day")
-        numbers.write.partitionBy("day").parquet(path)
-        read = spark.read.parquet(path)
-        assert read.count() == 10_000
-        assert read.where("day = 1").selectExpr("sum(id)").first()[0] == sum(range(1, 10_000, 2))
-        numbers.write.mode("overwrite").parquet(path)
-        assert spark.read.parquet(path).count() == 10_000
-    finally:
-        spark.stop()
 
 
 # Python's

@@ -32,10 +32,6 @@ def _free_ports() -> Iterator[int]:
     return filter(_is_free, itertools.cycle(_claim_stretch()))
 
 
-# The sockets that hold our claims: closed by the end of the process and by nothing else.
-_claims: list[socket.socket] = []
-
-
 def _claim_stretch() -> Sequence[int]:
     starts = range(0, len(PORTS), STRETCH)
     for start in random.SystemRandom().sample(starts, len(starts)):
@@ -45,7 +41,7 @@ def _claim_stretch() -> Sequence[int]:
         except OSError:
             claim.close()
             continue
-        _claims.append(claim)
+        claim.detach()  # from here on, the end of the process closes it and nothing else
         return PORTS[start : start + STRETCH]
     raise RuntimeError(f"{len(starts)} test processes have ports already: end one of them")
 
