@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cairnfs.blocks.checks import need_checks
+from cairnfs.blocks.checks import need_checks, put_check
+from cairnfs.blocks.holding import needed_bytes
+from cairnfs.blocks.invalidations import discard_block
 from cairnfs.blocks.records import Block, block_key
 from cairnfs.blocks.reports import need_replicas
 from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
@@ -31,7 +33,6 @@ from cairnfs.namesystem.permissions import (
     check_sticky,
 )
 from cairnfs.namesystem.quotas import remove_entry, subtree
-from cairnfs.namesystem.redundancy import discard_block
 from cairnfs.store.base import Count, Key
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
@@ -46,6 +47,7 @@ class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     kind: Kind
     covered_txid: int  # what was current then is needed by a snapshot
+    inode: Inode | None = None  # what it was: the blocks of a file are still cared for
 
 
 register(Table.ORPHANS, Orphan)
@@ -104,23 +106,31 @@ def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
 def orphan(tx: Transaction, inode: Inode) -> None:
     """Leave a note that the rows below a detached inode are to be reclaimed."""
     covered_txid = max(tx.covered, inode.covered_txid)
-    tx.put_new(orphan_key(inode.id), Orphan(inode.kind, covered_txid))
+    tx.put_new(orphan_key(inode.id), Orphan(inode.kind, covered_txid, inode))
+    if inode.has_open_block and covered_txid:  # DataNodes are to finish what was flushed
+        put_check(tx, tx.get(block_key(inode.id, inode.block_count - 1)).id, at_once=True)
 
 
-def detach_blocks(tx: Transaction, blocks: Sequence[tuple[Key, Block]]) -> None:
+def detach_blocks(tx: Transaction, file: Inode, blocks: Sequence[tuple[Key, Block]]) -> None:
     """Take blocks out of a file, to be reclaimed as those of a deleted one are.
 
-    What a snapshot needs stays behind as a past version, and is not to be reclaimed.
+    Those that a snapshot needs are below an orphan that is kept as long as it does: their
+    replicas are found, judged and copied by these rows.
     """
-    id = InodeId(tx.next_inode_id())
-    count = 0
+    held: list[Block] = []
+    free: list[Block] = []
     for key, block in blocks:
+        if held_bytes := needed_bytes(tx, key, block):
+            held.append(msgspec.structs.replace(block, held_bytes=held_bytes))
+        else:
+            free.append(block)
         tx.delete(key)
-        if key not in tx.kept:
-            tx.put_new(block_key(id, count), block)
-            count += 1
-    if count:
-        tx.put_new(orphan_key(id), Orphan(Kind.FILE, 0))
+    for rows, covered_txid in ((held, tx.covered), (free, 0)):
+        if rows:
+            id = InodeId(tx.next_inode_id())
+            for index, block in enumerate(rows):
+                tx.put_new(block_key(id, index), block)
+            tx.put_new(orphan_key(id), Orphan(Kind.FILE, covered_txid, file))
 
 
 def orphan_key(id: int) -> Key:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 import msgspec
 
 from cairnfs.blocks.checks import put_check
+from cairnfs.blocks.holding import put_block
+from cairnfs.blocks.invalidations import discard_block
 from cairnfs.blocks.records import (
     Block,
     BlockId,
@@ -41,7 +43,6 @@ from cairnfs.namesystem.permissions import (
     check_access,
 )
 from cairnfs.namesystem.quotas import charge_space, refund, space
-from cairnfs.namesystem.redundancy import discard_block
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
@@ -185,7 +186,7 @@ def finish_last_block(
     _check_reported(lookup, file, last, reported)
     length = reported.length_bytes
     finished = _finished(tx, msgspec.structs.replace(last, length_bytes=length), file.replication)
-    tx.put(block_key(file.id, file.block_count - 1), finished)
+    put_block(tx, block_key(file.id, file.block_count - 1), finished)
     return count_finished(tx, lookup, file, length)
 
 

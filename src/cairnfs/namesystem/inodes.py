@@ -92,10 +92,18 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # Files being written: what is known to be in the open block.
     open_bytes: int = 0
 
+    # Files: the most replicas that an older version asks for which snapshots may still need.
+    held_replication: int = 0
+
     @property
     def visible_bytes(self) -> int:
         """How long a file is to whoever asks: with what is known of its open block."""
         return self.length_bytes + self.open_bytes
+
+    @property
+    def effective_replication(self) -> int:
+        """How many replicas the blocks of a file have: for itself and for its snapshots."""
+        return max(self.replication, self.held_replication)
 
     @property
     def is_directory(self) -> bool:

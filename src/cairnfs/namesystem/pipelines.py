@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from cairnfs.blocks.holding import put_block
 from cairnfs.blocks.records import Block, GenerationStamp, StorageNumber, block_key
 from cairnfs.errors import IOException
 from cairnfs.namesystem import leases
@@ -52,9 +53,8 @@ def update_block_for_pipeline(
     """
     _, file, last = _open_block(tx, caller, holder, block)
     stamp = next_stamp(tx, last)
-    tx.put(
-        block_key(file.id, file.block_count - 1), msgspec.structs.replace(last, newest_stamp=stamp)
-    )
+    key = block_key(file.id, file.block_count - 1)
+    put_block(tx, key, msgspec.structs.replace(last, newest_stamp=stamp))
     stamped = msgspec.structs.replace(last, generation_stamp=stamp)
     return LocatedBlock(stamped, file.length_bytes, last.targets)
 
@@ -92,7 +92,7 @@ def update_pipeline(
         length_bytes=new.length_bytes,
         targets=tuple(targets),
     )
-    tx.put(block_key(file.id, file.block_count - 1), changed)
+    put_block(tx, block_key(file.id, file.block_count - 1), changed)
     count_open_bytes(tx, lookup, file, new.length_bytes)
 
 
@@ -120,7 +120,7 @@ def fsync(
         length = last_block_length_bytes
     changed = msgspec.structs.replace(last, length_bytes=length, is_flushed=True)
     if changed != last:
-        tx.put(block_key(file.id, file.block_count - 1), changed)
+        put_block(tx, block_key(file.id, file.block_count - 1), changed)
         count_open_bytes(tx, lookup, file, length)
 
 

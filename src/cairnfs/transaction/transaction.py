@@ -176,6 +176,15 @@ class Transaction:
         entry = self.reads[key]
         return entry.writer is not None or entry.since > txid
 
+    def is_held(self, key: Key) -> bool:
+        """Whether the current version of a row that was read is needed by a snapshot."""
+        if key in self.writes:
+            return key in self.kept
+        entry = self.reads.get(key, NO_ENTRY)
+        if entry.record is None or entry.writer is not None:
+            return False
+        return entry.since <= self.covered
+
     def probe(self, key: Key) -> Any:
         """As `get`, of a key that is as likely to be free as not: the last name of a path.
 
