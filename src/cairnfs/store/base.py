@@ -261,6 +261,25 @@ class Found:
     """The clock at that moment; a shared store tells it where totals are read."""
 
 
+def join_readings(readings: list[Reading]) -> Reading:
+    """One reading for several calls; each thing once."""
+    keys: dict[Key, None] = {}
+    joined = Reading()
+    for reading in readings:
+        keys.update(dict.fromkeys(reading.keys))
+        joined.ids += reading.ids
+        joined.scans += reading.scans
+        joined.totals += reading.totals
+        for txid, past in reading.past.items():
+            known = joined.past.get(txid)
+            joined.past[txid] = past if known is None else join_readings([known, past])
+    joined.keys = list(keys)
+    joined.ids = list(dict.fromkeys(joined.ids))
+    joined.scans = list(dict.fromkeys(joined.scans))
+    joined.totals = list(dict.fromkeys(joined.totals))
+    return joined
+
+
 class Conflict(Exception):
     """The batch was computed from something that has changed since."""
 
