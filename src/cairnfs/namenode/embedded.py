@@ -32,9 +32,11 @@ from cairnfs.namesystem import (
     files,
     lease_recovery,
     leases,
+    located,
     pipelines,
     quota_operations,
     rename,
+    snapshots,
     symlinks,
     truncate,
 )
@@ -258,14 +260,14 @@ class ClientProtocol:
     def get_block_locations(
         self, path: str, offset_bytes: int = 0, length_bytes: int = LENGTH_MAX_BYTES
     ) -> file_blocks.LocatedBlocks:
-        located: file_blocks.LocatedBlocks = self._call(
-            file_blocks.get_block_locations, FsPath.parse(path), offset_bytes, length_bytes
+        found = self._call(
+            located.get_block_locations, FsPath.parse(path), offset_bytes, length_bytes
         )
-        if located.access_time_is_stale:
+        if found.access_time_is_stale:
             # As in HDFS, to read is not refused because this cannot be written.
             with contextlib.suppress(HdfsError):
-                self._run(attributes.update_access_time, located.inode_id)
-        return located
+                self._run(attributes.update_access_time, found.inode_id)
+        return found
 
     def renew_lease(self) -> None:
         self._call(leases.renew_lease, self.client_name)
@@ -331,6 +333,33 @@ class ClientProtocol:
 
     def get_quota_usage(self, path: str) -> quota_operations.QuotaUsage:
         return self._call(quota_operations.get_quota_usage, FsPath.parse(path))
+
+    # Snapshots.
+
+    def allow_snapshot(self, path: str) -> None:
+        self._call(snapshots.allow_snapshot, FsPath.parse(path))
+
+    def disallow_snapshot(self, path: str) -> None:
+        self._call(snapshots.disallow_snapshot, FsPath.parse(path))
+
+    def create_snapshot(self, path: str, name: str = "") -> str:
+        return self.create_snapshots([path], name)[0]
+
+    def create_snapshots(self, paths: Iterable[str], name: str = "") -> tuple[str, ...]:
+        """Of several directories and files, at one moment."""
+        return self._call(snapshots.create_snapshots, tuple(map(FsPath.parse, paths)), name)
+
+    def rename_snapshot(self, path: str, old: str, new: str) -> None:
+        self._call(snapshots.rename_snapshot, FsPath.parse(path), old, new)
+
+    def delete_snapshot(self, path: str, name: str) -> None:
+        self._call(snapshots.delete_snapshot, FsPath.parse(path), name)
+
+    def list_snapshots(self, path: str) -> list[snapshots.SnapshotInfo]:
+        return self._call(snapshots.list_snapshots, FsPath.parse(path))
+
+    def list_snapshottable(self) -> list[snapshots.SnapshottableInfo]:
+        return self._call(snapshots.list_snapshottable)
 
     def _call_or_release(self, operation: Operation[R], *arguments: Any) -> R:
         """Call; take the file from a writer who is gone, and call again."""

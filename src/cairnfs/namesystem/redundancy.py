@@ -20,7 +20,7 @@ from cairnfs.blocks.records import (
     replica_key,
 )
 from cairnfs.blocks.reports import replicas_of
-from cairnfs.namesystem.delete import Orphan, orphan_key
+from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
@@ -124,7 +124,6 @@ def _file_of(tx: Transaction, inode_id: int) -> Inode | None:
     """The file that has a block; also one that was deleted, if a snapshot needs it."""
     file: Inode | None = tx.get_by_id(Table.INODES, inode_id)
     if file is None:
-        orphan: Orphan | None = tx.get(orphan_key(inode_id))
-        if orphan is not None and orphan.covered_txid:
-            return orphan.inode
+        held: Orphan | None = tx.get_by_id(Table.HELD, inode_id)
+        return None if held is None else held.inode
     return file
