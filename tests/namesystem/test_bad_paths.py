@@ -73,6 +73,7 @@ SNAPSHOTS: dict[str, Operation] = {
     "rename_snapshot": lambda fs, path: fs.rename_snapshot(path, "s", "t"),
     "delete_snapshot": lambda fs, path: fs.delete_snapshot(path, "s"),
     "list_snapshots": lambda fs, path: fs.list_snapshots(path),
+    "snapshot_diff": lambda fs, path: list(fs.snapshot_diff(path, "s")),
 }
 READING: dict[str, Operation] = {
     "get_file_info": lambda fs, path: fs.get_file_info(path),
