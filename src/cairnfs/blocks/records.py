@@ -227,7 +227,7 @@ register(Table.DATANODES, DataNode)
 register(Table.CHECKS, Check, id_of=lambda check: check.block_id)
 register(Table.INVALIDATIONS, Invalidation, id_of=lambda invalidation: invalidation.block_id)
 register(Table.DELETIONS, Deletion)
-register(Table.RECOVERIES, Recovery, id_of=lambda recovery: recovery.copy_id)
+register(Table.RECOVERIES, Recovery, id_of=lambda recovery: recovery.copy_stamp)
 
 
 def block_key(inode_id: int, index: int) -> Key:

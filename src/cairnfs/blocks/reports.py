@@ -283,7 +283,8 @@ def _refuse(
     """
     if reported.block_id >= ids_end:
         return Verdict.FOREIGN
-    if tx.list_by_id(Table.RECOVERIES, reported.block_id):
+    found = tx.list_by_id(Table.RECOVERIES, reported.generation_stamp)
+    if any(wanted.copy_id == reported.block_id for _, wanted in found):
         return Verdict.BEING_WRITTEN  # a copy that is being made, and belongs to no file yet
     replica = Replica(reported.block_id, reported.generation_stamp, reported.length_bytes)
     invalidate(tx, storage, replica)

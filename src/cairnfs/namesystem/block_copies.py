@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from cairnfs.blocks.checks import put_check
 from cairnfs.blocks.holding import is_shared, needed_bytes
+from cairnfs.blocks.invalidations import invalidate
 from cairnfs.blocks.records import (
     Block,
     BlockId,
@@ -107,27 +108,26 @@ def finish_copy(
     storages: Sequence[StorageNumber],
 ) -> bool:
     """These storages have made a copy of a block; False: none was wanted under this stamp."""
-    for row, _ in tx.list_by_id(Table.BLOCKS, source_id):
-        key = copy_key(row[1])
-        wanted: Recovery | None = tx.get(key)
-        if wanted is not None and (wanted.source_id, wanted.copy_stamp) == (source_id, stamp):
-            break
-    else:
+    rows = tx.list_by_id(Table.RECOVERIES, stamp)
+    if not rows or rows[0][1].source_id != source_id:
         return False
-    inode_id = InodeId(row[1])
+    key, wanted = rows[0]
+    inode_id = InodeId(wanted.inode_id)
+    copy = Block(BlockId(wanted.copy_id), GenerationStamp(stamp), length_bytes, BlockState.COMPLETE)
     path = path_of(tx, inode_id)
     file = resolve(tx, path).target if path is not None else None
     found = find_wanted(tx, inode_id)
-    if file is None or found is None:
-        return True  # it was deleted, cut, or is another one by now
+    if file is None or found is None:  # it was deleted, cut, or is another one by now
+        tx.delete(key)
+        for storage in storages:
+            invalidate(tx, storage, Replica(copy.id, copy.generation_stamp, length_bytes))
+        return True
     _, last = found
     if length_bytes != wanted.length_bytes or not storages:
         raise IOException(
             f"{last} of {path} was copied with {length_bytes} bytes to {len(storages)} storages,"
             f" but has to have {wanted.length_bytes} on one at least"
         )
-    copy_id = BlockId(wanted.copy_id)
-    copy = Block(copy_id, GenerationStamp(stamp), length_bytes, BlockState.COMPLETE)
     replace_last_block(tx, file, last, copy)
     for storage in storages:
         replica = Replica(copy.id, copy.generation_stamp, length_bytes)

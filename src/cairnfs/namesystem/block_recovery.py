@@ -160,13 +160,13 @@ def commit_block_synchronization(
     Or nobody has anything of it, and it is to be removed.  Or they have made a copy of it.
     Saying it twice is allowed.
     """
+    if finish_copy(tx, block.id, stamp, length_bytes, storages):
+        return
     found = tx.list_by_id(Table.BLOCKS, block.id)
     if not found:
         if removes:
             return
         raise IOException(f"Block (={block}) not found")
-    if finish_copy(tx, block.id, stamp, length_bytes, storages):
-        return
     row, stored = found[0]
     lookup = _find_file(tx, row)
     if lookup is None and not needed_bytes(tx, row, stored):
