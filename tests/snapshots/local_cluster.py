@@ -6,12 +6,12 @@ Quicker to start than processes, and its rows and replicas can be looked at.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cairnfs.blocks.records import Block, BlockState
+from cairnfs.blocks.records import Block
 from cairnfs.config import FormatSettings, NameNodeSettings
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.settings import Address, DataNodeSettings
@@ -71,6 +71,19 @@ class LocalCluster:
         """The superuser's calls, without a wire."""
         return self._thread.client()
 
+    def write_hadoop_configuration(
+        self, directory: Path, more: Mapping[str, str] | None = None
+    ) -> Path:
+        """As of `Cluster`, for Hadoop's client."""
+        directory.mkdir(parents=True, exist_ok=True)
+        properties = "".join(
+            f"<property><name>{name}</name><value>{value}</value></property>"
+            for name, value in {"fs.defaultFS": self.uri, **(more or {})}.items()
+        )
+        for name in ("core-site.xml", "hdfs-site.xml"):
+            (directory / name).write_text(f"<configuration>{properties}</configuration>")
+        return directory
+
     # Nodes.
 
     def start_namenode(self) -> None:
@@ -106,7 +119,7 @@ class LocalCluster:
         for number in numbers:
             self.stop_datanode(number)
         self.stop_namenode()
-        self.start_namenode()
+        self.start_namenode()  # where clients expect it
         for number in numbers:
             self.start_datanode(number)
         self.wait_for_datanodes(len(numbers))
@@ -175,7 +188,3 @@ class LocalCluster:
             return {id: sorted(each) for id, each in self.lengths().items()} == expected
 
         self.wait_until(is_so, f"{self.lengths()} is {expected}")
-
-
-def is_open(block: Block) -> bool:
-    return block.state is BlockState.UNDER_CONSTRUCTION
