@@ -259,3 +259,25 @@ def test_as_many_replicas_as_a_snapshot_asks_for(
         [other] = cluster.add("d")
         cluster.live(5)
         assert other.find(block.id) is not None
+
+
+def test_one_copy_after_another_for_the_same_file(
+    cluster: FakeCluster, nodes: list[FakeDataNode], rpc: RpcClient
+) -> None:
+    """The second is not taken for the first, which was done."""
+    seen = {cut_file(cluster).id}
+    for length in range(LEFT, 0, -1):
+        call = send_append(rpc)
+        wait_until(lambda: copies(cluster) == 1)
+        for _ in range(100):
+            cluster.beat()
+            if not copies(cluster):
+                break
+            time.sleep(0.01)
+        last = rpc.wait(call).block.b
+        assert (last.numBytes, last.blockId in seen) == (length, False)
+        seen.add(last.blockId)
+        complete = pb.CompleteRequestProto(src="/d/f", clientName=WRITER, last=last)
+        assert rpc.call("complete", complete).result
+        cluster.client.create_snapshot("/d", f"s{length}")
+        assert cluster.client.truncate("/d/f", length - 1)

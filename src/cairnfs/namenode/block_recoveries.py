@@ -12,7 +12,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from cairnfs.blocks.records import Block, StorageNumber, copy_key
+from cairnfs.blocks.records import Block, Recovery, StorageNumber, copy_key
 from cairnfs.namenode.datanodes import DataNodes, LiveDataNode
 from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namesystem.block_recovery import (
@@ -25,6 +25,7 @@ from cairnfs.namesystem.inodes import InodeId
 from cairnfs.store.base import Key, Reading, Scan, Store
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import Call, Operation
+from cairnfs.transaction.records import decode
 from cairnfs.transaction.runner import Runner, run
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class _Tries:
     """What was tried with one block, or with the copy for one file."""
 
     primary: str
+    stamp: int  # of the last attempt
     began_s: float
     limit_s: float
     by: list[str] = field(default_factory=list)  # all primaries so far, by uuid
@@ -90,6 +92,12 @@ class BlockRecoveries:
         self._hurried.add(task)
         task.add_done_callback(self._end_hurry)
 
+    def note_done(self, stamp: int) -> None:
+        """An attempt has come to its end: the next copy for the same file is another one."""
+        for key, tries in list(self._tries.items()):
+            if tries.stamp == stamp:
+                del self._tries[key]
+
     def _end_hurry(self, task: asyncio.Task[None]) -> None:
         self._hurried.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -101,6 +109,10 @@ class BlockRecoveries:
         rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
         for row in rows:
             self._seen.add(row.key)
+            tries = self._tries.get(row.key)
+            recovery: Recovery = decode(Table.RECOVERIES, row.data)
+            if kind and tries is not None and tries.stamp != recovery.copy_stamp:
+                del self._tries[row.key]  # that was for an earlier copy
             if not self._is_under_way(row.key):
                 await self._attempt(row.key)
         has_more = len(rows) == PAGE
@@ -153,6 +165,7 @@ class BlockRecoveries:
         limit_s = ATTEMPT_LIMIT_S if before is None else before.limit_s * 2
         self._tries[key] = _Tries(
             uuid,
+            attempt.stamp,
             self._datanodes.now_s(),
             min(limit_s, ATTEMPT_LIMIT_MAX_S),
             [*(before.by if before is not None else ()), uuid],

@@ -165,6 +165,7 @@ async def _commit_recovered(
     await namenode.call(
         block_recovery.commit_block_synchronization, block, stamp, length_bytes, removes, storages
     )
+    namenode.block_recoveries.note_done(stamp)
     what = "removed" if removes else f"recovered with {length_bytes} bytes as generation {stamp}"
     log.info("%s was %s", block, what)
     return pb.CommitBlockSynchronizationResponseProto()
