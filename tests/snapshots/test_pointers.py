@@ -316,3 +316,70 @@ def test_a_directory_deleted_under_a_writer_stays_in_the_snapshot(cluster: Local
         )
         cluster.restart()
         assert reading(fs)("/top/.snapshot/s/d/f") == expected
+
+
+def test_a_clone_and_its_origin_go_their_own_ways(cluster: LocalCluster) -> None:
+    """They share blocks, and whoever appends has a copy of the last one."""
+    with cairnfs.connect(cluster.uri) as fs:
+        history = History(cluster, fs, "/d")
+        history.snapshot()
+        cluster.calls.clone_snapshot("/d", "s0", "/clone")
+        read = reading(fs)
+        clone = history.data
+        assert read("/clone/f") == clone
+        for step, path in (("A", "/clone/f"), ("A", "/d/f"), ("T", "/clone/f"), ("A", "/clone/f")):
+            if path == "/d/f":
+                history.do(step)
+            elif step == "A":
+                with fs.append(path) as file:
+                    file.write(b"clone" * 1000)
+                clone += b"clone" * 1000
+            else:
+                clone = clone[:-STEP_BYTES]
+                fs.truncate(path, len(clone))
+                cluster.wait_until(lambda: fs.is_file_closed("/clone/f"), "it is cut")
+            assert read("/clone/f") == clone
+            history.check(read)
+        cluster.calls.delete_snapshot("/d", "s0")
+        fs.delete("/d/f")
+        cluster.reclaim()
+        assert read("/clone/f") == clone
+        cluster.restart()
+        assert read("/clone/f") == clone
+
+
+def test_a_file_is_rolled_back_under_its_writer(cluster: LocalCluster) -> None:
+    """What was synced is there, also when the block that was being written has another stamp."""
+    with cairnfs.connect(cluster.uri) as fs:
+        history = History(cluster, fs, "/d")
+        writer = fs.append(history.path)
+        writer.write(b"x" * STEP_BYTES)
+        writer.hsync(update_length=True)
+        history.data += b"x" * STEP_BYTES
+        history.snapshot()
+        expected = history.data
+        writer.write(b"y" * STEP_BYTES)
+        writer.hsync(update_length=True)
+        cluster.calls.rollback_snapshot("/d", "s0")
+        read = reading(fs)
+        assert read("/d/f") == expected
+        writer.abort()
+        cluster.wait_until(
+            lambda: (
+                len(cluster.lengths()) == 1
+                and len(next(iter(cluster.lengths().values()))) == REPLICAS
+            ),
+            "the block is finished",
+        )
+        assert read("/d/f") == expected
+        cluster.restart()
+        assert read("/d/f") == read("/d/.snapshot/s0/f") == expected
+        with fs.append("/d/f") as file:
+            file.write(b"z")
+        assert read("/d/f") == expected + b"z"
+        assert read("/d/.snapshot/s0/f") == expected
+        for snapshot in cluster.calls.list_snapshots("/d"):
+            cluster.calls.delete_snapshot("/d", snapshot.name.decode())
+        cluster.reclaim()
+        cluster.restart()
+        assert read("/d/f") == expected + b"z"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from cairnfs.blocks.checks import forget_checks, put_check
+from cairnfs.blocks.holding import newest_row, pass_on
 from cairnfs.blocks.records import (
     Block,
     BlockId,
@@ -59,8 +60,8 @@ def take_invalidations(
     )
     orders = []
     for storage, order in due:
-        found = tx.list_by_id(Table.BLOCKS, order.block_id)
-        if not found or _is_elsewhere(tx, found[0][1], storages, is_readable):
+        found = newest_row(tx, order.block_id)
+        if found is None or _is_elsewhere(tx, found[1], storages, is_readable):
             orders.append((storage, order))
         else:
             tx.delete(invalidation_key(storage, order.block_id))
@@ -118,7 +119,7 @@ def discard_block(tx: Transaction, block: Block) -> None:
     reports those.  And a replica may be reported at this very moment, unseen by us; so it is
     looked at once more.  A report of a complete one puts it into CHECKS, which we do see.
     """
-    if tx.list_by_id(Table.BLOCKS, block.id):
+    if pass_on(tx, block):
         return
     count = discard_replicas(tx, block.id)
     for storage in block.targets if block.state is not BlockState.COMPLETE else ():

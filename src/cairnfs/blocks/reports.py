@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from cairnfs.blocks.checks import put_check
-from cairnfs.blocks.holding import put_block
+from cairnfs.blocks.holding import newest_row, put_block
 from cairnfs.blocks.invalidations import invalidate, note_deletion
 from cairnfs.blocks.records import (
     Block,
@@ -214,10 +214,10 @@ def _receive(
         return Verdict.KNOWN
     if _is_being_deleted(tx, storage, reported, as_of):
         return Verdict.DELETING
-    found = tx.list_by_id(Table.BLOCKS, reported.block_id)
-    if not found:
+    found = newest_row(tx, reported.block_id)
+    if found is None:
         return _refuse(tx, storage, reported, ids_end)
-    (block_row, block), *_ = found
+    block_row, block = found
     status = ReplicaStatus.GOOD
     if reported.state is not ReportedState.FINALIZED:
         # The report of a block that was just finished may still say that it is being written

@@ -71,15 +71,15 @@ def run_or_release(
         call.start(operation, done, call.caller, *arguments)
 
     def copy(needed: BlockCopyNeeded) -> None:
-        def begun(result: None, error: BaseException | None) -> None:
+        def begun(inode_id: InodeId | None, error: BaseException | None) -> None:
             if error is not None:
                 call.fail(error)
-            else:
-                if call.namenode.gives_commands:
-                    call.namenode.block_recoveries.hurry(needed.inode_id)
-                loop.call_later(COPY_POLL_S, attempt, False)
+                return
+            if inode_id is not None and call.namenode.gives_commands:
+                call.namenode.block_recoveries.hurry(inode_id)
+            loop.call_later(COPY_POLL_S, attempt, False)
 
-        call.start(begin_copy, begun, needed.inode_id)
+        call.start(begin_copy, begun, call.caller, needed.path)
 
     def release(needed: lease_recovery.LeaseRecoveryNeeded) -> None:
         def released(is_closed: bool | None, error: BaseException | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from cairnfs.blocks.holding import put_block
+from cairnfs.blocks.holding import judged, put_block
 from cairnfs.blocks.records import Block, BlockState, StorageNumber, block_key
 from cairnfs.blocks.reports import good_replicas
 from cairnfs.errors import FileAlreadyExistsException, FileNotFoundException
@@ -95,13 +95,13 @@ def _open_last_block(
     Its stamp is a new one as soon as the writer has set up a pipeline.
     """
     tx.need(ids=[(int(table), last.id) for table in (Table.BLOCKS, Table.REPLICAS)])
-    targets = choose(last, good_replicas(tx, last))
+    targets = choose(last, good_replicas(tx, judged(tx, last)))
     if must_be_copied(tx, file, last, always=copy_always):
         if targets:
             raise BlockCopyNeeded(
                 f"Failed to APPEND_FILE {lookup.path} because its last block {last} is being"
                 " copied: others have it too. Try again later.",
-                file.id,
+                lookup.path,
             )
         copy = new_copy_of(tx, last)  # its data is kept elsewhere, by callers in this process
         replace_last_block(tx, file, last, copy)

@@ -34,7 +34,9 @@ from cairnfs.errors import IOException, RecoveryInProgressException
 from cairnfs.namesystem.delete import detach_blocks
 from cairnfs.namesystem.file_blocks import last_block
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.lookup import path_of, resolve
+from cairnfs.namesystem.lookup import path_of, resolve, resolve_to_write
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.pipelines import next_stamp
 from cairnfs.store.base import Key
 from cairnfs.store.schema import Table
@@ -43,11 +45,14 @@ from cairnfs.transaction.transaction import Transaction
 
 
 class BlockCopyNeeded(RecoveryInProgressException):
-    """The last block has to be copied first: `begin_copy`, then the same call will succeed."""
+    """The last block has to be copied first: `begin_copy`, then the same call will succeed.
 
-    def __init__(self, message: str, inode_id: InodeId) -> None:
+    An operation that fails changes nothing, so it cannot begin the copy itself.
+    """
+
+    def __init__(self, message: str, path: FsPath) -> None:
         super().__init__(message)
-        self.inode_id = inode_id
+        self.path = path
 
 
 def must_be_copied(tx: Transaction, file: Inode, last: Block, *, always: bool) -> bool:
@@ -55,9 +60,10 @@ def must_be_copied(tx: Transaction, file: Inode, last: Block, *, always: bool) -
 
     With `always`, also where it could, if a snapshot needs the block: what others do.
     """
-    if last.replica_bytes > last.length_bytes or is_shared(tx, last):
+    key = last_key(file)
+    if last.replica_bytes > last.length_bytes or is_shared(tx, key, last):
         return True
-    return always and needed_bytes(tx, last_key(file), last) > 0
+    return always and needed_bytes(tx, key, last) > 0
 
 
 def replace_last_block(tx: Transaction, file: Inode, last: Block, copy: Block) -> None:
@@ -74,17 +80,22 @@ def new_copy_of(tx: Transaction, last: Block) -> Block:
 
 
 @operation()
-def begin_copy(tx: Transaction, inode_id: InodeId) -> None:
-    """Have the last block of a closed file copied by DataNodes."""
-    file: Inode | None = tx.get_by_id(Table.INODES, inode_id)
-    last = last_block(tx, file) if file is not None else None
+def begin_copy(tx: Transaction, caller: Caller, path: FsPath) -> InodeId | None:
+    """Have the last block of a closed file copied by DataNodes; None: it is not there any more.
+
+    The file of a clone is one of its own from now on.
+    """
+    file = resolve_to_write(tx, caller, path).target
+    last = last_block(tx, file) if file is not None and file.is_file else None
     if file is None or last is None or file.under_construction:
-        return
-    key = copy_key(inode_id)
+        return None
+    check_access(caller, file, Access.WRITE, path)
+    key = copy_key(file.id)
     wanted: Recovery | None = tx.get(key)
     if wanted is None or (wanted.source_id, wanted.length_bytes) != (last.id, last.length_bytes):
-        wanted = Recovery(inode_id, tx.now_ms, source_id=last.id, length_bytes=last.length_bytes)
+        wanted = Recovery(file.id, tx.now_ms, source_id=last.id, length_bytes=last.length_bytes)
         tx.put(key, wanted)
+    return file.id
 
 
 def find_wanted(tx: Transaction, inode_id: InodeId) -> tuple[Recovery, Block] | None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from cairnfs.blocks.checks import put_check
-from cairnfs.blocks.holding import needed_bytes, put_block
+from cairnfs.blocks.holding import judged, needed_bytes, newest_row, put_block
 from cairnfs.blocks.records import (
     Block,
     BlockId,
@@ -42,7 +42,6 @@ from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.lookup import Lookup, path_of, resolve
 from cairnfs.namesystem.pipelines import next_stamp
 from cairnfs.store.base import Key
-from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -89,11 +88,11 @@ def begin_attempt(tx: Transaction, block_id: int, choose: ChooseParticipants) ->
     recovery: Recovery | None = tx.get(recovery_key(block_id))
     if recovery is None:
         return None
-    found = tx.list_by_id(Table.BLOCKS, block_id)
-    if not found or not found[0][1].is_recovering:  # the file was deleted
+    found = newest_row(tx, BlockId(block_id))
+    if found is None or not found[1].is_recovering:  # the file was deleted
         tx.delete(recovery_key(block_id))
         return None
-    row, block = found[0]
+    row, block = found
     participants = choose(block)
     if participants is None:
         return None
@@ -115,16 +114,17 @@ def begin_copy_attempt(
     if found is None:
         return None
     wanted, last = found
-    source = msgspec.structs.replace(last, targets=tuple(good_replicas(tx, last)))
-    participants = choose(source) if last.state is BlockState.COMPLETE else None
+    now = judged(tx, last)
+    source = msgspec.structs.replace(now, targets=tuple(good_replicas(tx, now)))
+    participants = choose(source) if now.state is BlockState.COMPLETE else None
     if participants is None:
         return None
-    newest = max(last.last_stamp, wanted.copy_stamp)
-    stamp = next_stamp(tx, msgspec.structs.replace(last, newest_stamp=newest))
+    newest = max(now.last_stamp, wanted.copy_stamp)
+    stamp = next_stamp(tx, msgspec.structs.replace(now, newest_stamp=newest))
     copy_id = BlockId(tx.next_number("block id"))
     attempted = msgspec.structs.replace(wanted, copy_id=copy_id, copy_stamp=stamp)
     tx.put(copy_key(inode_id), attempted)
-    return Attempt(last, stamp, participants, copy_id)
+    return Attempt(now, stamp, participants, copy_id)
 
 
 @operation()
@@ -134,10 +134,10 @@ def recover_deleted(tx: Transaction, block_id: BlockId) -> bool:
     Its writer has lost it: were it not finished by DataNodes, it would be gone when they are
     started again.  False: the file is there.
     """
-    found = tx.list_by_id(Table.BLOCKS, block_id)
-    if not found:
+    found = newest_row(tx, block_id)
+    if found is None:
         return True
-    row, block = found[0]
+    row, block = found
     if _find_file(tx, row) is not None:
         return False
     is_open = block.state is BlockState.UNDER_CONSTRUCTION and not block.is_recovering
@@ -162,12 +162,12 @@ def commit_block_synchronization(
     """
     if finish_copy(tx, block.id, stamp, length_bytes, storages):
         return
-    found = tx.list_by_id(Table.BLOCKS, block.id)
-    if not found:
+    found = newest_row(tx, block.id)
+    if found is None:
         if removes:
             return
         raise IOException(f"Block (={block}) not found")
-    row, stored = found[0]
+    row, stored = found
     lookup = _find_file(tx, row)
     if lookup is None and not needed_bytes(tx, row, stored):
         raise FileNotFoundException(f"The file of {block} was deleted")

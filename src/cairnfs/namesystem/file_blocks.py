@@ -16,7 +16,7 @@ from collections.abc import Callable
 import msgspec
 
 from cairnfs.blocks.checks import put_check
-from cairnfs.blocks.holding import put_block
+from cairnfs.blocks.holding import judged, put_block
 from cairnfs.blocks.invalidations import discard_block
 from cairnfs.blocks.records import (
     Block,
@@ -219,6 +219,8 @@ def blocks_of(tx: Transaction, file: Inode) -> list[Block]:
     """All blocks of a file, in order."""
     if not file.block_count:
         return []
+    if tx.is_new(file.id):  # what this very transaction has written is not found by a scan
+        return [tx.get(block_key(file.id, index)) for index in range(file.block_count)]
     rows = tx.scan(Table.BLOCKS, file.id, b"", file.block_count)
     assert len(rows) == file.block_count, f"inode {file.id} lacks blocks"
     return [block for _, block in rows]
@@ -230,7 +232,8 @@ def last_block(tx: Transaction, file: Inode) -> Block | None:
 
 def find_replicas(tx: Transaction, located: LocatedBlock) -> LocatedBlock:
     """Where a reader finds the block; one that is being written, where its writer writes."""
-    block = located.block
+    block = judged(tx, located.block) if located.block.stored_bytes else located.block
+    located = msgspec.structs.replace(located, block=block)
     if block.state in (BlockState.UNDER_CONSTRUCTION, BlockState.TRUNCATING):
         return msgspec.structs.replace(located, storages=block.targets)
     storages = good_replicas(tx, block)

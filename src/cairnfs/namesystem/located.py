@@ -16,20 +16,16 @@ from cairnfs.blocks.reports import need_replicas
 from cairnfs.errors import FileNotFoundException, HdfsError, IllegalArgumentException
 from cairnfs.namesystem.attributes import access_time_is_stale
 from cairnfs.namesystem.directories import LISTING_LIMIT, Listing, get_file_info, get_listing
-from cairnfs.namesystem.file_blocks import (
-    LocatedBlock,
-    LocatedBlocks,
-    blocks_of,
-    find_replicas,
-)
+from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks, find_replicas
 from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.layers import rows_of_blocks
 from cairnfs.namesystem.lookup import Lookup, file_at, inode_key, resolve, resolve_to_read
-from cairnfs.namesystem.past_blocks import blocks_at, blocks_now, need_blocks
+from cairnfs.namesystem.past_blocks import blocks_now, need_blocks
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.transaction import Transaction
+from cairnfs.transaction.transaction import Transaction, ask_all
 
 LOCATIONS_LIMIT = LISTING_LIMIT  # of replicas in one page of a listing, near enough
 
@@ -70,8 +66,8 @@ def get_block_locations(
     file = file_at(lookup)
     check_access(caller, file, Access.READ, lookup.path)
 
-    is_past = lookup.snapshot is not None
-    blocks = blocks_at(lookup.rows, tx, file) if is_past else blocks_of(tx, file)
+    is_past = _is_past(lookup, file)
+    (blocks,) = _read_blocks(tx, lookup, [file])
     located = _in_order(blocks)
     chosen = _choose_blocks(located, offset_bytes, offset_bytes + length_bytes)
     last = located[-1:]
@@ -191,18 +187,32 @@ def _locate_target(tx: Transaction, lookup: Lookup) -> LocatedBlocks | None:
 
 def _locate(tx: Transaction, lookup: Lookup, files: Sequence[Inode]) -> list[LocatedBlocks]:
     """The blocks of each file; what is needed for that is read at once."""
-    rows = lookup.rows
-    keys = [[block_key(file.id, index) for index in range(file.block_count)] for file in files]
-    rows.need(key for keys_of_file in keys for key in keys_of_file)
-    blocks: list[list[Block]] = [[rows.get(key) for key in keys_of_file] for keys_of_file in keys]
-    if lookup.snapshot is not None:
-        need_blocks(tx, [block for blocks_of_file in blocks for block in blocks_of_file])
-        blocks = [blocks_now(tx, blocks_of_file) for blocks_of_file in blocks]
+    blocks = _read_blocks(tx, lookup, files)
     need_replicas(tx, [block.id for blocks_of_file in blocks for block in blocks_of_file])
     return [
-        _locate_file(tx, file, blocks_of_file, is_past=lookup.snapshot is not None)
+        _locate_file(tx, file, blocks_of_file, is_past=_is_past(lookup, file))
         for file, blocks_of_file in zip(files, blocks, strict=True)
     ]
+
+
+def _is_past(lookup: Lookup, file: Inode) -> bool:
+    """Whether a file is as it was at a snapshot: by its path, or because it is shared."""
+    return lookup.snapshot is not None or file.is_virtual
+
+
+def _read_blocks(tx: Transaction, lookup: Lookup, files: Sequence[Inode]) -> list[list[Block]]:
+    """The blocks of each file, by which replicas are found."""
+    found: list[list[Block]] = ask_all(lambda file: _rows_of(lookup, file), files)
+    past = [_is_past(lookup, file) for file in files]
+    need_blocks(tx, [block for n, each in enumerate(found) if past[n] for block in each])
+    return [blocks_now(tx, each) if past[n] else each for n, each in enumerate(found)]
+
+
+def _rows_of(lookup: Lookup, file: Inode) -> list[Block]:
+    rows, id = rows_of_blocks(lookup.rows, file)
+    keys = [block_key(id, index) for index in range(file.block_count)]
+    rows.need(keys)
+    return [rows.get(key) for key in keys]
 
 
 def _locate_file(

@@ -12,20 +12,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.records import Block
-from cairnfs.namesystem.inodes import Inode
 from cairnfs.store.schema import Table
-from cairnfs.transaction.transaction import Rows, Transaction
-
-
-def blocks_at(rows: Rows, tx: Transaction, file: Inode) -> list[Block]:
-    """The blocks that a file had, by the rows of that time; see `blocks_now`."""
-    if not file.block_count:
-        return []
-    found = rows.scan(Table.BLOCKS, file.id, b"", file.block_count)
-    then: list[Block] = [block for _, block in found]
-    need_blocks(tx, then)
-    return blocks_now(tx, then)
+from cairnfs.transaction.transaction import Transaction
 
 
 def blocks_now(tx: Transaction, then: Sequence[Block]) -> list[Block]:
@@ -42,8 +32,8 @@ def need_blocks(tx: Transaction, then: Sequence[Block]) -> None:
 
 
 def _block_now(tx: Transaction, then: Block) -> Block:
-    found = tx.list_by_id(Table.BLOCKS, then.id)
-    now: Block = found[0][1] if found else then
+    found = newest_row(tx, then.id)
+    now = then if found is None else found[1]
     return msgspec.structs.replace(
         now, length_bytes=then.length_bytes, stored_bytes=now.replica_bytes
     )

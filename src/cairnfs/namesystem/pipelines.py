@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cairnfs.blocks.holding import put_block
+from cairnfs.blocks.holding import newest_row, put_block
 from cairnfs.blocks.records import Block, GenerationStamp, StorageNumber, block_key
 from cairnfs.errors import IOException
 from cairnfs.namesystem import leases
@@ -24,7 +24,6 @@ from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.lookup import Lookup, path_of, resolve
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
-from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -139,8 +138,8 @@ def _open_block(
     tx: Transaction, caller: Caller, holder: str, block: Block
 ) -> tuple[Lookup, Inode, Block]:
     """The block that `holder` is writing, and its file, by the block's id."""
-    found = tx.list_by_id(Table.BLOCKS, block.id)
-    path = path_of(tx, InodeId(found[0][0][1])) if found else None
+    found = newest_row(tx, block.id)
+    path = path_of(tx, InodeId(found[0][1])) if found is not None else None
     lookup = resolve(tx, path) if path is not None else None
     file = lookup.target if lookup is not None else None
     if lookup is None or file is None or not file.under_construction:

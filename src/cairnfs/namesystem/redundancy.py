@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from cairnfs.blocks.checks import forget_checks, need_checks, put_check, settle_check
+from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.invalidations import discard_replicas, invalidate
 from cairnfs.blocks.records import (
     Block,
@@ -80,8 +81,8 @@ def drop_replicas(
     False, and nothing changes, if one of those is not good any more: what looked like one
     too many may be the last.
     """
-    found = tx.list_by_id(Table.BLOCKS, block.id)
-    if not expected or block not in [each for _, each in found]:
+    found = newest_row(tx, block.id)
+    if found is None or not expected or found[1] != block:
         return False
     replicas = dict(replicas_of(tx, block.id))
     for storage in expected:
@@ -104,20 +105,18 @@ def forget_replicas(tx: Transaction, block_id: BlockId, storages: Sequence[Stora
 
 
 def _inspect(tx: Transaction, block_id: BlockId) -> BlockFacts | None:
-    found = tx.list_by_id(Table.BLOCKS, block_id)
-    files = [_file_of(tx, key[1]) for key, _ in found]
-    wanted = [(file.effective_replication, n) for n, file in enumerate(files) if file is not None]
-    if not wanted:
+    newest = newest_row(tx, block_id)
+    found = [_file_of(tx, key[1]) for key, _ in tx.list_by_id(Table.BLOCKS, block_id)]
+    files = [file for file in found if file is not None]
+    if newest is None or not files:
         return None  # deleted, and to be reclaimed
-    _, n = max(wanted)
-    file = files[n]
-    assert file is not None
+    file = max(files, key=lambda each: each.effective_replication)
     deleting = [
         (StorageNumber(key[1]), order)
         for key, order in tx.list_by_id(Table.INVALIDATIONS, block_id)
     ]
     news: Check | None = tx.get(check_key(block_id))
-    return BlockFacts(found[n][1], file, replicas_of(tx, block_id), deleting, news)
+    return BlockFacts(newest[1], file, replicas_of(tx, block_id), deleting, news)
 
 
 def _file_of(tx: Transaction, inode_id: int) -> Inode | None:

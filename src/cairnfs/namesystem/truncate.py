@@ -77,7 +77,7 @@ def truncate(
         return True
     block = last.with_length(last.length_bytes - excess_bytes)
     key = block_key(file.id, file.block_count - 1)
-    if needed_bytes(tx, key, last) > block.length_bytes or is_shared(tx, last):
+    if needed_bytes(tx, key, last) > block.length_bytes or is_shared(tx, key, last):
         put_block(tx, key, msgspec.structs.replace(block, stored_bytes=last.replica_bytes))
         tx.put(key_of(file), file)
         return True
