@@ -56,6 +56,7 @@ PROTOCOLS = (
     GET_USER_MAPPINGS_PROTOCOL,
 )
 METHODS = tuple(method for protocol in PROTOCOLS for method in protocol.methods.values())
+LACKING = 0.02  # so many of the fields that a message is required to have
 CALLS_OF_A_STREAM = 20
 ANSWER_LIMIT_S = 20.0
 HONEST_LIMIT_S = 5.0
@@ -200,7 +201,7 @@ async def _ask_honestly(port: int, protocol: Protocol) -> None:
 def transfer_stream(random: Random) -> bytes:
     """An operation with random content, then packets or acks."""
     op, message = random.choice(_TRANSFERS)
-    request = fill(message(), random)
+    request = fill(message(), random, lacking=LACKING)
     with suppress(AttributeError):
         request.header.clientName = "mallory"
     stream = struct.pack(">hb", DATA_TRANSFER_VERSION, op)
@@ -286,7 +287,7 @@ def make_stream(
 
 
 def make_request(random: Random, method: Method) -> Any:
-    return Encoded(fill(method.request_type(), random))
+    return Encoded(fill(method.request_type(), random, lacking=LACKING))
 
 
 # Servers.
