@@ -123,11 +123,6 @@ class NameNodeLink:
         self._heartbeat_due_s = 0.0
         self._wake.set()
 
-    def request_registration(self) -> None:
-        """The NameNode does not know us any more."""
-        self.is_registered = False
-        self._wake.set()
-
     def report_bad(self, block: Block, volume: Volume) -> None:
         self._bad.append((block, volume))
         self._wake.set()
