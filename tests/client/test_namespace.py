@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 import cairnfs
-from cairnfs.client.addresses import Address, parse_url
+from cairnfs.client.addresses import parse_url
 from cairnfs.errors import (
     AccessControlException,
     AclException,
@@ -25,6 +25,7 @@ from cairnfs.errors import (
     PathIsNotEmptyDirectoryException,
     UnsupportedOperationException,
 )
+from cairnfs.network.address import Address
 from cairnfs.testing.cluster import Cluster
 
 

@@ -11,8 +11,8 @@ from tests.datanode.namenode import POOL
 from cairnfs.datanode.connection import Connection
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block
-from cairnfs.datanode.settings import Address
 from cairnfs.errors import IOException
+from cairnfs.network.address import Address
 from cairnfs.wire.checksum import Checksum
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2

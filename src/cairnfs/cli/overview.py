@@ -10,7 +10,7 @@ from typing import TypeVar
 from google.protobuf.message import Message
 
 from cairnfs.datanode.calls import RpcCaller
-from cairnfs.datanode.settings import Address
+from cairnfs.network.address import Address
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CLIENT_PROTOCOL
 

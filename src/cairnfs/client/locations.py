@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterable
 
-from cairnfs.client.addresses import Address
 from cairnfs.client.namenode import NameNodes, RpcConnection
 from cairnfs.errors import (
     FileNotFoundException,
@@ -17,6 +16,7 @@ from cairnfs.errors import (
     PathIsDirectoryException,
     UnsupportedOperationException,
 )
+from cairnfs.network.address import Address
 from cairnfs.wire.proto import client_datanode_pb2, hdfs_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CLIENT_DATANODE_PROTOCOL

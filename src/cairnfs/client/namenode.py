@@ -17,7 +17,6 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from cairnfs.client.addresses import Address
 from cairnfs.client.sockets import PeerTimeout, is_stale, open_socket
 from cairnfs.errors import (
     HdfsError,
@@ -26,6 +25,7 @@ from cairnfs.errors import (
     StandbyException,
     UnresolvedPathException,
 )
+from cairnfs.network.address import Address
 from cairnfs.wire.protocols import CLIENT_PROTOCOL, Method, Protocol
 from cairnfs.wire.rpc import Closed
 from cairnfs.wire.rpc_client import ClientConnection, Failure, Reply

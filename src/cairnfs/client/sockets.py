@@ -12,8 +12,8 @@ import socket
 import struct
 from collections.abc import Sequence
 
-from cairnfs.client.addresses import Address
 from cairnfs.errors import EOFException, IOException
+from cairnfs.network.address import Address
 
 _TIMEVAL = struct.Struct("@ll")
 

@@ -10,8 +10,8 @@ import uuid
 from google.protobuf.message import Message
 
 from cairnfs.datanode.connection import SocketTimeout
-from cairnfs.datanode.settings import Address
 from cairnfs.errors import EOFException, HdfsError, IOException
+from cairnfs.network.address import Address
 from cairnfs.wire.protocols import Protocol
 from cairnfs.wire.rpc import Closed
 from cairnfs.wire.rpc_client import ClientConnection, ClientEvent, Failure, Reply

@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from cairnfs.datanode.settings import Address
 from cairnfs.errors import EOFException, IOException
+from cairnfs.network.address import Address
 from cairnfs.wire.transfer import Ack, Packet, ReceiveBuffer, Request
 
 _M = TypeVar("_M", bound=Message)
