@@ -167,9 +167,6 @@ class LocalCluster:
         """What clients that speak HTTP call it."""
         return f"http://{HOST}:{self._read_plan().namenode.http_port}"
 
-    def connect(self) -> NameNodeClient:
-        return NameNodeClient(HOST, self._read_plan().namenode.port, ANSWER_LIMIT_S)
-
     # What is in the directory.
 
     def _make_directory(self) -> None:
@@ -345,7 +342,7 @@ class LocalCluster:
         daemons = [self._daemon(name) for name in self._datanode_names(plan)]
         ports = [datanode.port for datanode in plan.datanodes]
         total, last = len(daemons), -1
-        with self.connect() as client:
+        with _connect(plan) as client:
             while True:
                 overview = _ask(client)
                 missing = [
@@ -378,7 +375,7 @@ class LocalCluster:
         """What the NameNode says, if it is ours and answers."""
         if self._daemon(NAMENODE).pid is None:
             return None
-        with NameNodeClient(HOST, plan.namenode.port, ANSWER_LIMIT_S) as client:
+        with _connect(plan) as client:
             return _ask(client)
 
 
@@ -394,6 +391,10 @@ def _make_directories(uri: str) -> None:
         fs.set_permission("/tmp", 0o1777)
         fs.mkdirs(f"/user/{user}")
         fs.set_owner(f"/user/{user}", user)
+
+
+def _connect(plan: Plan) -> NameNodeClient:
+    return NameNodeClient(HOST, plan.namenode.port, ANSWER_LIMIT_S)
 
 
 def _ask(client: NameNodeClient) -> Overview | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
-from cairnfs.client.sockets import receive_all
 from cairnfs.client.transfers import (
     DataNodeConnections,
     address_of,
@@ -19,6 +18,7 @@ from cairnfs.client.transfers import (
     connect,
 )
 from cairnfs.errors import IOException
+from cairnfs.network.sockets import receive_all
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.transfer import (

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cairnfs.client.packets import Packet
-from cairnfs.client.sockets import receive_some, send_all
 from cairnfs.client.transfers import address_of, client_header, connect, read_message
 from cairnfs.errors import IOException
 from cairnfs.network.address import Address
+from cairnfs.network.sockets import receive_some, send_all
 from cairnfs.wire.checksum import Checksum
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
