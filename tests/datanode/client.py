@@ -14,17 +14,16 @@ from cairnfs.datanode.replica import Block
 from cairnfs.errors import IOException
 from cairnfs.network.address import Address
 from cairnfs.wire.checksum import Checksum
+from cairnfs.wire.packets import Ack, encode_packet_header
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.transfer import (
-    Ack,
     Op,
     Stage,
     Status,
     decode_checksum,
     encode_checksum,
     encode_message,
-    encode_packet_header,
     encode_request,
 )
 

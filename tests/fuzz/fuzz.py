@@ -31,7 +31,6 @@ from google.protobuf.message import Message
 from tests.fuzz.messages import cut, damage, fill
 
 from cairnfs.testing.cluster import Cluster, Node
-from cairnfs.wire import transfer
 from cairnfs.wire.framing import encode_delimited
 from cairnfs.wire.proto import data_transfer_pb2
 from cairnfs.wire.protocols import (
@@ -45,8 +44,10 @@ from cairnfs.wire.protocols import (
     MethodTable,
     Protocol,
 )
+from cairnfs.wire.receive_buffer import ReceiveBuffer
 from cairnfs.wire.rpc import Call, ServerConnection
 from cairnfs.wire.rpc_client import ClientConnection, Closed
+from cairnfs.wire.transfer import TransferError
 
 PROTOCOLS = (
     CLIENT_PROTOCOL,
@@ -104,8 +105,8 @@ def _feed_client(stream: bytes, random: Random) -> None:
 
 
 def _feed_transfer(stream: bytes, random: Random) -> None:
-    buffer = transfer.ReceiveBuffer()
-    with suppress(transfer.TransferError):
+    buffer = ReceiveBuffer()
+    with suppress(TransferError):
         for piece in cut(transfer_stream(random) if random.random() < 0.7 else stream, random):
             for at in range(0, len(piece), 1024):
                 part = piece[at : at + 1024]

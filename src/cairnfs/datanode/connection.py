@@ -18,7 +18,9 @@ from google.protobuf.message import Message
 from cairnfs.errors import EOFException, IOException
 from cairnfs.network.address import Address
 from cairnfs.network.sockets import set_timeouts
-from cairnfs.wire.transfer import Ack, Packet, ReceiveBuffer, Request
+from cairnfs.wire.packets import Ack, Packet
+from cairnfs.wire.receive_buffer import ReceiveBuffer
+from cairnfs.wire.transfer import Request
 
 _M = TypeVar("_M", bound=Message)
 _SENDFILE_BYTES_MAX = 0x7FFFF000
