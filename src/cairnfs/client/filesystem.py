@@ -26,6 +26,7 @@ from cairnfs.client.messages import decode_block_location, decode_server_default
 from cairnfs.client.namenode import NameNodes
 from cairnfs.client.namespace import Namespace
 from cairnfs.client.records import BlockLocation, FileChecksum, ServerDefaults
+from cairnfs.client.snapshots import Snapshots
 from cairnfs.errors import HadoopIllegalArgumentException, HdfsError
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 
@@ -70,7 +71,7 @@ def connect(
     )
 
 
-class FileSystem(Namespace, Administration):
+class FileSystem(Namespace, Snapshots, Administration):
     """A connection to a cluster; `close` it, or use it in a `with` statement."""
 
     def __init__(
