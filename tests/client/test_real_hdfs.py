@@ -77,7 +77,8 @@ def test_snapshots(fs: cairnfs.FileSystem) -> None:
     [directory] = fs.get_snapshottable_directories()
     assert (directory.status.path, directory.snapshots) == ("/snapshots", 2)
     fs.rename_snapshot("/snapshots", "one", "three")
-    assert [status.name for status in fs.list_status("/snapshots/.snapshot")] == ["three", "two"]
+    listed = [(each.status.path, each.is_deleted) for each in fs.list_snapshots("/snapshots")]
+    assert listed == [("/snapshots/.snapshot/three", False), ("/snapshots/.snapshot/two", False)]
     assert read(fs, "/snapshots/.snapshot/two/x") == b"1"
     for name in ("two", "three"):
         fs.delete_snapshot("/snapshots", name)
@@ -122,7 +123,9 @@ def test_a_diff_of_more_than_one_page(fs: cairnfs.FileSystem) -> None:
 
 
 def test_calls_of_our_own_are_refused(fs: cairnfs.FileSystem) -> None:
-    with pytest.raises(NotImplementedError, match="rollbackSnapshot is not supported: what answers"):
+    with pytest.raises(
+        NotImplementedError, match="rollbackSnapshot is not supported: what answers"
+    ):
         fs.rollback_snapshot("/", "any")
     with pytest.raises(NotImplementedError, match="is no CairnFS"):
         fs.create_snapshots(["/", "/tmp"])

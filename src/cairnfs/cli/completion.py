@@ -12,6 +12,7 @@ from cairnfs.cli.admin.main import ACTIONS
 from cairnfs.cli.errors import CommandError
 from cairnfs.cli.fs.verbs import VERBS
 from cairnfs.cli.main import COMMANDS
+from cairnfs.cli.snapshot.main import ACTIONS as SNAPSHOT_ACTIONS
 
 HINTS = {
     "bash": "source <(cairn completion bash)        # in ~/.bashrc",
@@ -23,6 +24,7 @@ USAGE = "usage: cairn completion bash|zsh|fish\n\n" + "\n".join(HINTS.values())
 OTHERS = {
     # command: the words that may follow it
     "admin": [*ACTIONS, "--fs", "--json"],
+    "snapshot": [*SNAPSHOT_ACTIONS, "--fs", "--json", "--name"],
     "cluster": ["up", "down", "status", "--directory", "--json"],
     "namenode": ["--store", "--host", "--port", "--format", "--help"],
     "datanode": ["--namenode", "--data", "--host", "--port", "--help"],

@@ -232,7 +232,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """One snapshot of a directory; `status.path` is where it can be read."""
 
     status: FileStatus
-    id: int
+    id: int | None  # None: an HDFS before 3.4 does not tell
     is_deleted: bool
 
 

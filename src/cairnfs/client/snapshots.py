@@ -11,12 +11,14 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from cairnfs.client.calls import Calls, PathLike
+from cairnfs.client.calls import PathLike
 from cairnfs.client.messages import (
     decode_diff_report,
     decode_snapshot,
     decode_snapshottable,
+    join_path,
 )
+from cairnfs.client.namespace import Namespace
 from cairnfs.client.records import (
     DiffEntry,
     SchedulePreview,
@@ -36,6 +38,7 @@ from cairnfs.client.snapshot_messages import (
 )
 from cairnfs.errors import (
     IllegalArgumentException,
+    RpcNoSuchMethodException,
     RpcNoSuchProtocolException,
     UnsupportedOperationException,
 )
@@ -47,7 +50,7 @@ _M = TypeVar("_M", bound=Message)
 _ROOT = "snapshotRoot"
 
 
-class Snapshots(Calls):
+class Snapshots(Namespace):
     """The snapshots of directories."""
 
     def allow_snapshot(self, path: PathLike) -> None:
@@ -100,9 +103,13 @@ class Snapshots(Calls):
     def list_snapshots(self, path: PathLike) -> list[Snapshot]:
         """The snapshots of a directory, by name."""
         request = pb.GetSnapshotListingRequestProto(snapshotRoot=self.absolute_path(path))
-        response = self._namenodes.call_path(
-            "getSnapshotListing", request, pb.GetSnapshotListingResponseProto, _ROOT
-        )
+        try:
+            response = self._namenodes.call_path(
+                "getSnapshotListing", request, pb.GetSnapshotListingResponseProto, _ROOT
+            )
+        except RpcNoSuchMethodException:  # of an HDFS before 3.4
+            listed = self.list_status(join_path(request.snapshotRoot, ".snapshot"))
+            return [Snapshot(status, None, is_deleted=False) for status in listed]
         return [decode_snapshot(entry) for entry in response.snapshotList.snapshotListing]
 
     # What has changed
