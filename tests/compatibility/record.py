@@ -36,7 +36,9 @@ def run_on(uri: str, superuser: str, script: str) -> list[Entry]:
                 shells[user] = opened.enter_context(FsShell(uri, user, directory))
             return shells[user].run(*arguments)
 
-        return run_script(read_script(HERE / script), run, superuser=superuser, local=local, uri=uri)
+        return run_script(
+            read_script(HERE / script), run, superuser=superuser, local=local, uri=uri
+        )
 
 
 def make_local_files(local: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which calls of ClientNamenodeProtocol are put into the audit log, and what is said of them.
+"""Which calls of clients are put into the audit log, and what is said of them.
 
 As FSNamesystem does: a call that succeeded is `allowed=true`, one that was refused for want of
 rights is `allowed=false`, and one that failed for any other reason is not there at all.
@@ -30,6 +30,7 @@ class Audited(NamedTuple):
     describe: Callable[[Any], Event]  # from the request
     has_status: bool = False  # with owner, group and mode of what was changed
     if_false: bool | None = True  # `allowed` where the answer was "no"; None: not a word
+    find_dst: Callable[[bytes], str] | None = None  # in the response, where that decides it
 
 
 def note_call(
@@ -58,6 +59,8 @@ def note_call(
     if audited.has_status and error is None and transaction is not None:
         status = find_changed_inode(transaction)
     command, src, dst = audited.describe(request)
+    if audited.find_dst is not None and error is None:
+        dst = audited.find_dst(response)
     sources: Sequence[str | None] = [src]
     if method is _BATCHED_LISTING:
         sources = list(map(as_text, request.paths))
@@ -97,6 +100,10 @@ def _path(command: str) -> Callable[[Any], Event]:
     return lambda request: (command, request.path, None)
 
 
+def _root(command: str) -> Callable[[Any], Event]:
+    return lambda request: (command, request.snapshotRoot, None)
+
+
 def _nothing(command: str) -> Callable[[Any], Event]:
     return lambda request: (command, None, None)
 
@@ -127,6 +134,34 @@ def _set_quota(request: pb.SetQuotaRequestProto) -> Event:
     else:
         command = "setQuota" if of_space == QUOTA_DONT_SET else "setSpaceQuota"
     return command, request.path, None
+
+
+def _snapshot(root: str, name: str) -> str:
+    """The path of a snapshot, or of the directory itself where no snapshot is named."""
+    root, name = as_text(root), as_text(name)
+    return f"{root.rstrip('/')}/.snapshot/{name}" if name else root
+
+
+def _created_snapshot(response: bytes) -> str:
+    return pb.CreateSnapshotResponseProto.FromString(response).snapshotPath
+
+
+def _rename_snapshot(request: pb.RenameSnapshotRequestProto) -> Event:
+    root = request.snapshotRoot
+    old, new = request.snapshotOldName, request.snapshotNewName
+    return "renameSnapshot", _snapshot(root, old), _snapshot(root, new)
+
+
+def _delete_snapshot(request: pb.DeleteSnapshotRequestProto) -> Event:
+    return "deleteSnapshot", _snapshot(request.snapshotRoot, request.snapshotName), None
+
+
+def _snapshot_diff(
+    request: pb.GetSnapshotDiffReportRequestProto | pb.GetSnapshotDiffReportListingRequestProto,
+) -> Event:
+    root = request.snapshotRoot
+    old, new = request.fromSnapshot, request.toSnapshot
+    return "computeSnapshotDiff", _snapshot(root, old), _snapshot(root, new)
 
 
 def _set_safe_mode(request: pb.SetSafeModeRequestProto) -> Event:
@@ -179,6 +214,16 @@ _CALLS = {
     "removeDefaultAcl": Audited(_src("removeDefaultAcl"), has_status=True),
     "removeAcl": Audited(_src("removeAcl"), has_status=True),
     "setAcl": Audited(_src("setAcl"), has_status=True),
+    # Snapshots.
+    "allowSnapshot": Audited(_root("allowSnapshot")),
+    "disallowSnapshot": Audited(_root("disallowSnapshot")),
+    "createSnapshot": Audited(_root("createSnapshot"), find_dst=_created_snapshot),
+    "renameSnapshot": Audited(_rename_snapshot),
+    "deleteSnapshot": Audited(_delete_snapshot),
+    "getSnapshottableDirListing": Audited(_nothing("listSnapshottableDirectory")),
+    "getSnapshotListing": Audited(_root("ListSnapshot")),
+    "getSnapshotDiffReport": Audited(_snapshot_diff),
+    "getSnapshotDiffReportListing": Audited(_snapshot_diff),
     # The cluster.
     "setSafeMode": Audited(_set_safe_mode),
     "getDatanodeReport": Audited(_nothing("datanodeReport")),
