@@ -6,7 +6,7 @@ rights is `allowed=false`, and one that failed for any other reason is not there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from cairnfs.errors import AccessControlException
@@ -16,8 +16,9 @@ from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET, QUOTA_RESET
 from cairnfs.observe.audit import AuditLog
 from cairnfs.store.schema import Table
 from cairnfs.transaction.transaction import Transaction
+from cairnfs.wire.proto import cairn_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.protocols import CLIENT_PROTOCOL, Method, as_text
+from cairnfs.wire.protocols import CAIRN_PROTOCOL, CLIENT_PROTOCOL, Method, as_text
 from cairnfs.wire.rpc import CallHeader
 
 Event: TypeAlias = tuple[str, str | None, str | None]
@@ -122,7 +123,11 @@ def _rename2(request: pb.Rename2RequestProto) -> Event:
 
 
 def _concat(request: pb.ConcatRequestProto) -> Event:
-    return "concat", f"[{', '.join(map(as_text, request.srcs))}]", request.trg
+    return "concat", _several(request.srcs), request.trg
+
+
+def _several(paths: Iterable[str]) -> str:
+    return f"[{', '.join(map(as_text, paths))}]"
 
 
 def _set_quota(request: pb.SetQuotaRequestProto) -> Event:
@@ -144,6 +149,14 @@ def _snapshot(root: str, name: str) -> str:
 
 def _created_snapshot(response: bytes) -> str:
     return pb.CreateSnapshotResponseProto.FromString(response).snapshotPath
+
+
+def _create_snapshots(request: cairn_pb2.CreateSnapshotsRequestProto) -> Event:
+    return "createSnapshots", _several(request.snapshotRoots), None
+
+
+def _created_snapshots(response: bytes) -> str:
+    return _several(cairn_pb2.CreateSnapshotsResponseProto.FromString(response).snapshotPaths)
 
 
 def _rename_snapshot(request: pb.RenameSnapshotRequestProto) -> Event:
@@ -237,4 +250,11 @@ _CALLS = {
     "setBalancerBandwidth": Audited(_nothing("setBalancerBandwidth")),
 }
 
-AUDITED: dict[Method, Audited] = {CLIENT_PROTOCOL[name]: each for name, each in _CALLS.items()}
+_CAIRN_CALLS = {
+    "createSnapshots": Audited(_create_snapshots, find_dst=_created_snapshots),
+}
+
+AUDITED: dict[Method, Audited] = {
+    **{CLIENT_PROTOCOL[name]: each for name, each in _CALLS.items()},
+    **{CAIRN_PROTOCOL[name]: each for name, each in _CAIRN_CALLS.items()},
+}
