@@ -337,7 +337,7 @@ def _own_counts(inode: Inode) -> dict[Count, int]:
         Kind.DIRECTORY: Count.DIRECTORIES,
         Kind.SYMLINK: Count.SYMLINKS,
     }
-    counts = {kinds[inode.kind]: 1, Count.INODES: 1}
+    counts = {kinds[inode.kind]: 1, Count.INODES: 1, Count.SNAPSHOTS: inode.snapshots}
     if inode.is_file:
         space = charged_space(inode)
         counts |= {
