@@ -19,6 +19,7 @@ def to_snapshottable(
     for info in found:
         added = message.snapshottableDirListing.add()
         fill_status(added.dirStatus, info.status)
+        added.dirStatus.flags = 0  # as in HDFS: here they go without saying
         added.snapshot_quota = info.quota
         added.snapshot_number = info.snapshots
         parent = "" if info.path == "/" else info.path.rpartition("/")[0] or "/"
