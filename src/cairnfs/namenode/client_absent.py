@@ -46,11 +46,6 @@ def _answer_nothing(*names: str) -> None:
         CALLS.handlers[CLIENT_PROTOCOL[name]] = lambda call, request: NOTHING
 
 
-# What has changed between snapshots
-
-_refuse("snapshot diffs", "getSnapshotDiffReport", "getSnapshotDiffReportListing")
-
-
 # Extended attributes
 
 _refuse("extended attributes", "setXAttr", "removeXAttr")

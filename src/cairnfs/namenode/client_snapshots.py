@@ -1,18 +1,27 @@
-"""ClientNamenodeProtocol: snapshots."""
+"""ClientNamenodeProtocol: snapshots, and what has changed between them."""
 
 from __future__ import annotations
 
 from cairnfs.errors import IOException
 from cairnfs.namenode.messages import NOTHING, encode_first_field, encode_nothing
 from cairnfs.namenode.service import IncomingCall, Response, Service
-from cairnfs.namenode.snapshot_messages import to_snapshots, to_snapshottable
+from cairnfs.namenode.snapshot_messages import (
+    from_cursor,
+    to_diff_page,
+    to_diff_report,
+    to_snapshots,
+    to_snapshottable,
+)
 from cairnfs.namesystem import snapshots
 from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.snapshot_diff import DiffPage, snapshot_diff
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CLIENT_PROTOCOL, as_text
 
 CALLS = Service(CLIENT_PROTOCOL)
+
+WHOLE_DIFF = 2**31 - 1  # entries: as many as there are
 
 _parse = FsPath.parse
 
@@ -86,3 +95,40 @@ def get_snapshot_listing(call: IncomingCall, request: pb.GetSnapshotListingReque
         return pb.GetSnapshotListingResponseProto(snapshotList=to_snapshots(found, path))
 
     call.run(snapshots.list_snapshots, encode, path)
+
+
+@CALLS.handler
+def get_snapshot_diff_report(
+    call: IncomingCall, request: pb.GetSnapshotDiffReportRequestProto
+) -> None:
+    """All at once, and so of one moment: clients ask for it where the present is compared."""
+
+    def encode(page: DiffPage) -> pb.GetSnapshotDiffReportResponseProto:
+        return pb.GetSnapshotDiffReportResponseProto(diffReport=to_diff_report(page, request))
+
+    call.run(
+        snapshot_diff,
+        encode,
+        _parse(request.snapshotRoot),
+        as_text(request.fromSnapshot),
+        as_text(request.toSnapshot),
+        (),
+        WHOLE_DIFF,
+    )
+
+
+@CALLS.handler
+def get_snapshot_diff_report_listing(
+    call: IncomingCall, request: pb.GetSnapshotDiffReportListingRequestProto
+) -> None:
+    def encode(page: DiffPage) -> pb.GetSnapshotDiffReportListingResponseProto:
+        return pb.GetSnapshotDiffReportListingResponseProto(diffReport=to_diff_page(page))
+
+    call.run(
+        snapshot_diff,
+        encode,
+        _parse(request.snapshotRoot),
+        as_text(request.fromSnapshot),
+        as_text(request.toSnapshot),
+        from_cursor(request.cursor),
+    )
