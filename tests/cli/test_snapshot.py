@@ -61,7 +61,7 @@ def run_json(cluster: Cluster, *arguments: str) -> list[Any]:
 def test_snapshots_are_allowed_taken_listed_and_deleted(cluster: Cluster, fs: FileSystem) -> None:
     fs.mkdirs("/life")
     said = run(cluster, "create", "/life", "--name", "s1", code=1)
-    assert said == "cairn: Directory is not a snapshottable directory: /life\n"
+    assert said.startswith("cairn: Directory is not a snapshottable directory: /life")
     assert run(cluster, "allow", "/life") == "Snapshots of /life may be taken\n"
     assert run(cluster, "list", "/life").startswith("/life has no snapshots; ")
     said = run(cluster, "create", "/life", "--name", "s1")
@@ -133,7 +133,7 @@ def test_mistakes_are_explained_in_one_line(
         assert said.count("\n") == 1
         assert words in said
     said = run(cluster, "allow", directory, code=1, HADOOP_USER_NAME="ada")
-    assert said.startswith("cairn: Access denied for user ada. Superuser privilege is required;")
+    assert said.startswith("cairn: Access denied for user ada. Superuser privilege is required")
     said = run(cluster, "create", directory, code=1, HADOOP_USER_NAME="ada")
     assert "Permission denied. user=ada is not the owner" in said
     said = run(cluster, "list", code=0, HADOOP_USER_NAME="ada")
