@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cairnfs.client.messages import decode_name
 from cairnfs.client.records import (
@@ -34,18 +34,33 @@ class DiffPages:
         self._left: set[int] = set()  # to where we will see them arrive
 
     def read(self, page: _Page) -> Iterator[DiffEntry]:
-        """The entries of the next page."""
-        is_forward = page.isFromEarlier
+        """The entries of the next page: of each directory, what is gone before what is new."""
+        gone, come = _by_directory(page.deletedEntries), _by_directory(page.createdEntries)
+        modified = {entry.dirId for entry in page.modifiedEntries}
+        for id in (gone.keys() | come.keys()) - modified:  # a directory of the page before
+            yield from self._tell(gone.get(id, ()), come.get(id, ()), page.isFromEarlier)
         for entry in page.modifiedEntries:
             yield DiffEntry("M", _path(entry.fullpath))
-        for entry in page.deletedEntries:
+            if entry.isReference:  # a directory
+                id = entry.dirId
+                yield from self._tell(gone.get(id, ()), come.get(id, ()), page.isFromEarlier)
+        self.cursor = page.cursor
+        self.is_complete = not page.cursor.startPath and page.cursor.index == _NO_INDEX
+        if self.is_complete:
+            yield from self._arrived.values()  # from outside of the directory
+
+    def _tell(
+        self, gone: Iterable[_PageEntry], come: Iterable[_PageEntry], is_forward: bool
+    ) -> Iterator[DiffEntry]:
+        """What of one directory is not there on the later side, and on the earlier one."""
+        for entry in gone:
             if entry.isReference and entry.HasField("targetPath"):
                 self._match(entry.fileId)
                 old, new = _path(entry.fullpath), _path(entry.targetPath)
                 yield DiffEntry("R", old, new) if is_forward else DiffEntry("R", new, old)
             else:
                 yield DiffEntry("-" if is_forward else "+", _path(entry.fullpath))
-        for entry in page.createdEntries:
+        for entry in come:
             found = DiffEntry("+" if is_forward else "-", _path(entry.fullpath))
             if not entry.isReference:
                 yield found
@@ -53,14 +68,17 @@ class DiffPages:
                 self._left.remove(entry.fileId)
             else:
                 self._arrived[entry.fileId] = found
-        self.cursor = page.cursor
-        self.is_complete = not page.cursor.startPath and page.cursor.index == _NO_INDEX
-        if self.is_complete:
-            yield from self._arrived.values()  # from outside of the directory
 
     def _match(self, file_id: int) -> None:
         if self._arrived.pop(file_id, None) is None:
             self._left.add(file_id)
+
+
+def _by_directory(entries: Iterable[_PageEntry]) -> dict[int, list[_PageEntry]]:
+    found: dict[int, list[_PageEntry]] = {}
+    for entry in entries:
+        found.setdefault(entry.dirId, []).append(entry)
+    return found
 
 
 def _path(path: bytes) -> str:
