@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from cairnfs.cli.errors import CommandError
+from cairnfs.cli.snapshot.schedule import describe, parse_keep
 from cairnfs.client.filesystem import FileSystem, connect
+from cairnfs.client.records import SnapshotSchedule
 from cairnfs.testing.cluster import Cluster
 
 SECONDS = 60.0
@@ -142,3 +145,12 @@ def test_mistakes_are_explained_in_one_line(
     assert fs.list_snapshots(directory) == []
     nobody = run(cluster, "list", "--fs", "hdfs://127.0.0.1:1", code=1)
     assert "nobody answers at hdfs://127.0.0.1:1, which --fs names" in nobody
+
+
+def test_how_many_are_kept_is_read() -> None:
+    assert parse_keep("24h7d4w") == {"hourly": 24, "daily": 7, "weekly": 4}
+    assert parse_keep("12m1y") == {"monthly": 12, "yearly": 1}
+    for wrong in (None, "", "7", "d7", "7x", "7d 4w", "7d7d", "0h0d", "-1d", "7d4"):
+        with pytest.raises(CommandError, match="keep"):
+            parse_keep(wrong)
+    assert describe(SnapshotSchedule("/d", **parse_keep("24h7d"))) == "24 hourly, 7 daily"

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def allow(fs: FileSystem, given: argparse.Namespace) -> int:
     for directory in given.directories:
         fs.allow_snapshot(directory)
-        _tell(given, {"directory": directory}, f"Snapshots of {directory} may be taken")
+        tell(given, {"directory": directory}, f"Snapshots of {directory} may be taken")
     return 0
 
 
 def disallow(fs: FileSystem, given: argparse.Namespace) -> int:
     for directory in given.directories:
         fs.disallow_snapshot(directory)
-        _tell(given, {"directory": directory}, f"No more snapshots of {directory} may be taken")
+        tell(given, {"directory": directory}, f"No more snapshots of {directory} may be taken")
     return 0
 
 
@@ -42,13 +42,13 @@ def create(fs: FileSystem, given: argparse.Namespace) -> int:
             f"{error}; if {last!r} is meant to be the snapshot's name: --name {last}"
         ) from None
     for path in paths:
-        _tell(given, {"snapshot": path}, f"Created snapshot {path}")
+        tell(given, {"snapshot": path}, f"Created snapshot {path}")
     return 0
 
 
 def rename(fs: FileSystem, given: argparse.Namespace) -> int:
     fs.rename_snapshot(given.directory, given.old, given.new)
-    _tell(
+    tell(
         given,
         {"directory": given.directory, "old_name": given.old, "new_name": given.new},
         f"Renamed snapshot {given.old} of {given.directory} to {given.new}",
@@ -59,7 +59,7 @@ def rename(fs: FileSystem, given: argparse.Namespace) -> int:
 def delete(fs: FileSystem, given: argparse.Namespace) -> int:
     for name in given.names:
         fs.delete_snapshot(given.directory, name)
-        _tell(
+        tell(
             given,
             {"directory": given.directory, "deleted": name},
             f"Deleted snapshot {name} of {given.directory}",
@@ -67,7 +67,7 @@ def delete(fs: FileSystem, given: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(given: argparse.Namespace, record: dict[str, object], text: str) -> None:
+def tell(given: argparse.Namespace, record: dict[str, object], text: str) -> None:
     out = Output()
     if given.json:
         out.print_json(record)

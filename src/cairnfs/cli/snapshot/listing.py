@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from cairnfs.cli.output import BOLD, Output, format_table
+from cairnfs.cli.output import Output
 
 if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
@@ -39,7 +39,7 @@ def _list_directories(fs: FileSystem, given: argparse.Namespace, out: Output) ->
     else:
         rows = [["DIRECTORY", "OWNER", "SNAPSHOTS"]]
         rows += [[each.status.path, each.status.owner, str(each.snapshots)] for each in found]
-        _print_table(out, rows, frozenset((2,)))
+        out.print_table(rows, frozenset((2,)))
 
 
 def _list_one(fs: FileSystem, given: argparse.Namespace, out: Output) -> None:
@@ -62,15 +62,8 @@ def _list_one(fs: FileSystem, given: argparse.Namespace, out: Output) -> None:
         rows += [
             [each.status.name, _when(each.status.mtime_ms), each.status.path] for each in found
         ]
-        _print_table(out, rows)
+        out.print_table(rows)
 
 
 def _when(time_ms: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ms / 1000))
-
-
-def _print_table(out: Output, rows: list[list[str]], right: frozenset[int] = frozenset()) -> None:
-    first, *more = format_table(rows, right)
-    out.print(out.paint(first, BOLD))
-    for line in more:
-        out.print(line)

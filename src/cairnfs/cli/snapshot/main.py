@@ -17,6 +17,10 @@ ACTIONS = {
     "rename": ("give a snapshot another name", "changing", "rename"),
     "delete": ("delete snapshots", "changing", "delete"),
     "diff": ("what changed from one snapshot to another, or to now", "diff", "diff"),
+    "rollback": ("make a directory or file what it was, in place", "going_back", "rollback"),
+    "space": ("what each snapshot takes, and what only it holds", "space", "space"),
+    "schedule": ("have snapshots taken and deleted: set, list, remove", "schedule", "schedule"),
+    "clone": ("a directory that begins as a snapshot, to write to", "going_back", "clone"),
 }
 
 _IF_DENIED = (
@@ -55,11 +59,28 @@ def make_parser() -> argparse.ArgumentParser:
     parsers["create"].add_argument("directories", nargs="+", metavar="DIRECTORY")
     parsers["create"].add_argument("--name", help="of the snapshot (the time)")
     parsers["list"].add_argument("directory", nargs="?", metavar="DIRECTORY")
-    for name in ("rename", "delete", "diff"):
+    for name in ("rename", "delete", "diff", "clone"):
         parsers[name].add_argument("directory", metavar="DIRECTORY")
+    parsers["rollback"].add_argument("path", metavar="PATH", help="of a directory or file")
+    for name in ("rollback", "clone"):
+        parsers[name].add_argument("name", metavar="NAME", help="of the snapshot")
+    parsers["clone"].add_argument("destination", metavar="DESTINATION", help="is not there yet")
     parsers["rename"].add_argument("old", metavar="OLD-NAME")
     parsers["rename"].add_argument("new", metavar="NEW-NAME")
     parsers["delete"].add_argument("names", nargs="+", metavar="NAME")
     parsers["diff"].add_argument("old", metavar="OLD", help="a snapshot; . is the present")
     parsers["diff"].add_argument("new", nargs="?", default=".", metavar="NEW", help="(.)")
+    parsers["space"].add_argument("directory", metavar="DIRECTORY")
+    parsers["space"].add_argument("names", nargs="*", metavar="NAME", help="(all)")
+    _add_schedule(parsers["schedule"])
     return parser
+
+
+def _add_schedule(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=("set", "list", "remove"))
+    parser.add_argument("directory", nargs="?", metavar="DIRECTORY", help="of set and remove")
+    parser.add_argument(
+        "--keep", metavar="24h7d4w", help="how many hourly, daily, weekly, monthly (m), yearly (y)"
+    )
+    parser.add_argument("--prefix", default="", help="of the snapshots' names")
+    parser.add_argument("--dry-run", action="store_true", help="only tell what would be deleted")
