@@ -10,7 +10,7 @@ import pytest
 from tests.cli.cairn_shell import run_cairn
 from tests.cli.tables import comparable, compare
 from tests.client.real_hdfs import JARS, RealHdfs
-from tests.compatibility.record import GOLDEN, SCRIPT, make_local_files
+from tests.compatibility.record import GOLDEN, HERE, make_local_files
 from tests.compatibility.shell import why_not
 from tests.compatibility.test_fsshell import known_differences
 from tests.compatibility.transcript import (
@@ -28,6 +28,7 @@ NAME = getpass.getuser()
 
 # Our words are not Hadoop's: it shows a Java exception, or knows less.
 OTHER_WORDS = {"-mkdir //double//slashes"}
+SCRIPT = "fsshell.txt"
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +42,14 @@ def find_differences_from_hdfs(uri: str, directory: Path) -> list[tuple[Entry, E
     local = directory / "local"
     make_local_files(local)
     entries = run_script(
-        read_script(SCRIPT),
+        read_script(HERE / SCRIPT),
         lambda user, arguments: run_cairn(uri, user, arguments),
         superuser=NAME,
         local=local,
         uri=uri,
     )
     differences = find_differences(
-        [comparable(entry) for entry in read_transcript(GOLDEN)],
+        [comparable(entry) for entry in read_transcript(GOLDEN / SCRIPT)],
         [comparable(entry) for entry in entries],
     )
     return [
@@ -62,7 +63,7 @@ def test_commands_end_as_on_hdfs(cluster: Cluster, tmp_path: Path) -> None:
     unexpected = [
         f"{golden}\n--- here\n{ours}"
         for golden, ours in find_differences_from_hdfs(cluster.uri, tmp_path)
-        if golden.command not in known_differences()
+        if golden.command not in known_differences(SCRIPT)
     ]
     assert not unexpected, "\n\n" + "\n\n".join(unexpected)
 
