@@ -1,0 +1,108 @@
+"""WebHDFS operations on snapshots."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from cairnfs.webhdfs import answers
+from cairnfs.webhdfs.calls import WebCall
+from cairnfs.webhdfs.changing import answer_nothing_to
+from cairnfs.webhdfs.looking import Operation
+from cairnfs.webhdfs.parameters import INT_MAX
+from cairnfs.webhdfs.requests import answer_json
+from cairnfs.wire.proto import client_namenode_pb2 as pb
+
+
+async def allow_snapshot(call: WebCall) -> web.Response:
+    message = pb.AllowSnapshotRequestProto(snapshotRoot=call.path)
+    return await answer_nothing_to(call, "allowSnapshot", message)
+
+
+async def disallow_snapshot(call: WebCall) -> web.Response:
+    message = pb.DisallowSnapshotRequestProto(snapshotRoot=call.path)
+    return await answer_nothing_to(call, "disallowSnapshot", message)
+
+
+async def create_snapshot(call: WebCall) -> web.Response:
+    message = pb.CreateSnapshotRequestProto(
+        snapshotRoot=call.path, snapshotName=call.parameters.text("snapshotname")
+    )
+    response = await call.rpc("createSnapshot", message)
+    return answer_json({"Path": response.snapshotPath})
+
+
+async def rename_snapshot(call: WebCall) -> web.Response:
+    message = pb.RenameSnapshotRequestProto(
+        snapshotRoot=call.path,
+        snapshotOldName=call.required("oldsnapshotname"),
+        snapshotNewName=call.required("snapshotname"),
+    )
+    return await answer_nothing_to(call, "renameSnapshot", message)
+
+
+async def delete_snapshot(call: WebCall) -> web.Response:
+    message = pb.DeleteSnapshotRequestProto(
+        snapshotRoot=call.path, snapshotName=call.required("snapshotname")
+    )
+    return await answer_nothing_to(call, "deleteSnapshot", message)
+
+
+# Looking
+
+
+async def get_snapshot_diff(call: WebCall) -> web.Response:
+    response = await call.rpc(
+        "getSnapshotDiffReport",
+        pb.GetSnapshotDiffReportRequestProto(
+            snapshotRoot=call.path,
+            fromSnapshot=call.parameters.text("oldsnapshotname") or "",
+            toSnapshot=call.parameters.text("snapshotname") or "",
+        ),
+    )
+    return answer_json(answers.describe_differences(response.diffReport))
+
+
+async def get_snapshot_diff_listing(call: WebCall) -> web.Response:
+    """A page of what GETSNAPSHOTDIFF tells, behind a path and a place in its list."""
+    index = call.parameters.number("snapshotdiffindex", least=-1, type_max=INT_MAX)
+    message = pb.GetSnapshotDiffReportListingRequestProto(
+        snapshotRoot=call.path,
+        fromSnapshot=call.parameters.text("oldsnapshotname") or "",
+        toSnapshot=call.parameters.text("snapshotname") or "",
+    )
+    message.cursor.startPath = (call.parameters.text("snapshotdiffstartpath") or "").encode()
+    message.cursor.index = -1 if index is None else index
+    response = await call.rpc("getSnapshotDiffReportListing", message)
+    return answer_json(answers.describe_difference_page(response.diffReport))
+
+
+async def get_snapshottable_directory_list(call: WebCall) -> web.Response:
+    response = await call.rpc(
+        "getSnapshottableDirListing", pb.GetSnapshottableDirListingRequestProto()
+    )
+    found = None
+    if response.HasField("snapshottableDirList"):
+        found = answers.describe_snapshottable(response.snapshottableDirList)
+    return answer_json({"SnapshottableDirectoryList": found})
+
+
+async def get_snapshot_list(call: WebCall) -> web.Response:
+    response = await call.rpc(
+        "getSnapshotListing", pb.GetSnapshotListingRequestProto(snapshotRoot=call.path)
+    )
+    return answer_json({"SnapshotList": answers.describe_snapshots(response.snapshotList)})
+
+
+GET: dict[str, Operation] = {
+    "GETSNAPSHOTDIFF": get_snapshot_diff,
+    "GETSNAPSHOTDIFFLISTING": get_snapshot_diff_listing,
+    "GETSNAPSHOTTABLEDIRECTORYLIST": get_snapshottable_directory_list,
+    "GETSNAPSHOTLIST": get_snapshot_list,
+}
+PUT: dict[str, Operation] = {
+    "ALLOWSNAPSHOT": allow_snapshot,
+    "DISALLOWSNAPSHOT": disallow_snapshot,
+    "CREATESNAPSHOT": create_snapshot,
+    "RENAMESNAPSHOT": rename_snapshot,
+}
+DELETE: dict[str, Operation] = {"DELETESNAPSHOT": delete_snapshot}
