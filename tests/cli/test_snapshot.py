@@ -117,6 +117,30 @@ def test_a_diff_is_for_people_and_for_programs(
     assert said == f"cairn: Cannot find the snapshot of directory {directory} with name gone\n"
 
 
+def test_back_to_a_snapshot_in_place_and_beside(
+    cluster: Cluster, fs: FileSystem, directory: str
+) -> None:
+    fs.mkdirs(f"{directory}/kept")
+    fs.create_snapshot(directory, "s1")
+    fs.delete(f"{directory}/kept")
+    said = run(cluster, "clone", directory, "s1", f"{directory}-clone")
+    assert said == f"Cloned snapshot s1 of {directory} to {directory}-clone\n"
+    assert fs.exists(f"{directory}-clone/kept")
+    said = run(cluster, "rollback", directory, "s1")
+    undo = f"Rolled {directory} back to snapshot s1; to undo that: cairn snapshot rollback"
+    assert said.startswith(f"{undo} {directory} before-rollback-")
+    assert fs.exists(f"{directory}/kept")
+    [rolled_back] = run_json(cluster, "rollback", directory, said.split()[-1])
+    assert not fs.exists(f"{directory}/kept")
+    assert {rolled_back["safety_snapshot"], said.split()[-1], "s1"} == {
+        each.status.name for each in fs.list_snapshots(directory)
+    }
+    said = run(cluster, "rollback", directory, "gone", code=1)
+    assert said == f"cairn: Cannot roll {directory} back to snapshot gone: it does not exist.\n"
+    said = run(cluster, "clone", directory, "s1", f"{directory}-clone", code=1)
+    assert f"{directory}-clone already exists" in said
+
+
 def test_mistakes_are_explained_in_one_line(
     cluster: Cluster, fs: FileSystem, directory: str
 ) -> None:

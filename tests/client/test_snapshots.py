@@ -174,3 +174,62 @@ def test_diffs_of_little_and_of_nothing(fs: cairnfs.FileSystem, allowed: str) ->
     for names in (("gone", "s1"), ("s1", "gone"), ("gone",)):
         with pytest.raises(SnapshotException, match="Cannot find the snapshot of directory"):
             list(fs.snapshot_diff(allowed, *names))
+
+
+# What HDFS cannot do
+
+
+def test_several_directories_at_one_moment(fs: cairnfs.FileSystem, allowed: str) -> None:
+    other = f"{allowed}-other"
+    fs.mkdirs(other)
+    fs.allow_snapshot(other)
+    taken = fs.create_snapshots([allowed, other], "both")
+    assert taken == [f"{allowed}/.snapshot/both", f"{other}/.snapshot/both"]
+    assert fs.list_snapshots(allowed)[0].id == fs.list_snapshots(other)[0].id
+    with pytest.raises(SnapshotException, match="same name"):
+        fs.create_snapshots([other, allowed], "both")
+    with pytest.raises(ValueError, match="is one path: give a list"):
+        fs.create_snapshots(allowed)
+    with pytest.raises(FileNotFoundError):
+        fs.create_snapshots([allowed, "/missing"], "another")
+    assert len(fs.list_snapshots(allowed)) == 1
+
+
+def test_a_roll_back_and_back_again(fs: cairnfs.FileSystem, allowed: str) -> None:
+    write(fs, f"{allowed}/file", b"as it was")
+    write(fs, f"{allowed}/sub/deep", b"deep")
+    fs.create_snapshot(allowed, "good")
+    write(fs, f"{allowed}/file", b"ruined")
+    write(fs, f"{allowed}/more", b"more")
+    fs.delete(f"{allowed}/sub", recursive=True)
+    safety = fs.rollback_snapshot(allowed, "good")
+    assert find(fs, allowed) == ["file", "sub", "sub/deep"]
+    assert read(fs, f"{allowed}/file") == b"as it was"
+    assert read(fs, f"{allowed}/sub/deep") == b"deep"
+    assert read(fs, f"{allowed}/.snapshot/{safety}/file") == b"ruined"
+    append(fs, f"{allowed}/file", b", and more")
+    assert read(fs, f"{allowed}/.snapshot/good/file") == b"as it was"
+    fs.rollback_snapshot(allowed, safety)
+    assert find(fs, allowed) == ["file", "more"]
+    assert read(fs, f"{allowed}/file") == b"ruined"
+    with pytest.raises(SnapshotException, match="gone"):
+        fs.rollback_snapshot(allowed, "gone")
+
+
+def test_a_clone_is_written_to(fs: cairnfs.FileSystem, allowed: str) -> None:
+    write(fs, f"{allowed}/sub/file", b"shared")
+    fs.create_snapshot(allowed, "s1")
+    clone = f"{allowed}-clone"
+    fs.clone_snapshot(allowed, "s1", clone)
+    assert find(fs, clone) == ["sub", "sub/file"]
+    append(fs, f"{clone}/sub/file", b", and more")
+    write(fs, f"{clone}/sub/new", b"new")
+    assert read(fs, f"{clone}/sub/file") == b"shared, and more"
+    assert read(fs, f"{allowed}/sub/file") == read(fs, f"{allowed}/.snapshot/s1/sub/file")
+    assert read(fs, f"{allowed}/sub/file") == b"shared"
+    assert find(fs, allowed) == ["sub", "sub/file"]
+    fs.delete_snapshot(allowed, "s1")
+    assert read(fs, f"{clone}/sub/file") == b"shared, and more"
+    fs.create_snapshot(allowed, "s2")
+    with pytest.raises(FileExistsError):
+        fs.clone_snapshot(allowed, "s2", clone)

@@ -39,6 +39,13 @@ def client(server: RunningServer) -> Iterator[RpcClient]:
         mkdirs(connected, "/d/sub")
         allow(connected, "/d")
         yield connected
+        # What snapshots and clones hold is not left over, but would look so.
+        connected.call("setSafeMode", pb.SetSafeModeRequestProto(action=pb.SAFEMODE_LEAVE))
+        for directory in snapshottable(connected):
+            path = f"{directory.parent_fullpath.decode()}/{directory.dirStatus.path.decode()}"
+            for snapshot in snapshots(connected, path):
+                delete(connected, path, snapshot.dirStatus.path.decode())
+        connected.call("delete", pb.DeleteRequestProto(src="/clone", recursive=True))
 
 
 def allow(client: RpcClient, path: str) -> None:
@@ -214,3 +221,95 @@ def test_all_of_several_or_none(client: RpcClient) -> None:
     with pytest.raises(IllegalArgumentException, match="takes 1 to 1000 directories, not 0"):
         take_together(client, [])
     assert snapshots(client, "/d") == []
+
+
+def roll_back(client: RpcClient, path: str, name: str, **sending: int) -> str:
+    request = cairn_pb2.RollbackSnapshotRequestProto(path=path, snapshotName=name)
+    sent = client.send("rollbackSnapshot", request, CAIRN_PROTOCOL, **sending)
+    answer: cairn_pb2.RollbackSnapshotResponseProto = client.wait(sent)
+    return answer.safetySnapshot
+
+
+def names(client: RpcClient, path: str) -> list[bytes]:
+    return [each.path for each in listing(client, path).dirList.partialListing]
+
+
+def test_a_roll_back_can_be_undone(client: RpcClient) -> None:
+    take(client, "/d", "s1")
+    mkdirs(client, "/d/new")
+    client.call("delete", pb.DeleteRequestProto(src="/d/sub", recursive=True))
+    safety = roll_back(client, "/d", "s1")
+    assert names(client, "/d") == [b"sub"]
+    assert names(client, f"/d/.snapshot/{safety}") == [b"new"]
+    assert names(client, "/d/.snapshot/s1") == [b"sub"]
+    roll_back(client, "/d", safety)
+    assert names(client, "/d") == [b"new"]
+
+
+def test_a_repeated_roll_back_names_the_same_snapshot(client: RpcClient) -> None:
+    take(client, "/d", "s1")
+    mkdirs(client, "/d/new")
+    safety = roll_back(client, "/d", "s1", call_id=200)
+    mkdirs(client, "/d/later")
+    assert roll_back(client, "/d", "s1", call_id=200, retry_count=1) == safety
+    assert names(client, "/d") == [b"later", b"sub"]  # nothing was done again
+    assert names(client, f"/d/.snapshot/{safety}") == [b"new", b"sub"]
+    assert len(snapshots(client, "/d")) == 2
+
+
+def test_a_roll_back_that_died_half_way_goes_on(client: RpcClient) -> None:
+    """Its snapshot is there, as if the NameNode had been killed before the next step."""
+    take(client, "/d", "s1")
+    mkdirs(client, "/d/new")
+    safety = roll_back(client, "/d", "s1", call_id=201)
+    delete(client, "/d", safety)
+    mkdirs(client, "/d/new")
+    take(client, "/d", safety)
+    assert roll_back(client, "/d", "s1", call_id=201, retry_count=1) == safety
+
+
+def test_a_refused_roll_back_leaves_nothing(server: RunningServer, client: RpcClient) -> None:
+    take(client, "/d", "s1")
+    with pytest.raises(SnapshotException, match="Cannot roll /d back to snapshot gone"):
+        roll_back(client, "/d", "gone")
+    with pytest.raises(SnapshotException, match="not a snapshottable"):
+        roll_back(client, "/d/sub", "s1")
+    with pytest.raises(FileNotFoundException):
+        roll_back(client, "/missing", "s1")
+    mkdirs(client, "/d/new")
+    allow(client, "/d/new")
+    take(client, "/d/new", "own")
+    with pytest.raises(HdfsError, match=r"would remove .*new"):
+        roll_back(client, "/d", "s1")
+    with server.connect("alice") as alice, pytest.raises(AccessControlException):
+        roll_back(alice, "/d", "s1")
+    client.call("setSafeMode", pb.SetSafeModeRequestProto(action=pb.SAFEMODE_ENTER))
+    with pytest.raises(SafeModeException, match="Cannot roll back /d"):
+        roll_back(client, "/d", "s1")
+    assert [each.dirStatus.path for each in snapshots(client, "/d")] == [b"s1"]
+    assert names(client, "/d") == [b"new", b"sub"]
+
+
+def clone(client: RpcClient, path: str, name: str, destination: str) -> None:
+    request = cairn_pb2.CloneSnapshotRequestProto(
+        snapshotRoot=path, snapshotName=name, destination=destination
+    )
+    client.call("cloneSnapshot", request, CAIRN_PROTOCOL)
+
+
+def test_a_clone_goes_its_own_way(client: RpcClient) -> None:
+    take(client, "/d", "s1")
+    clone(client, "/d", "s1", "/clone")
+    mkdirs(client, "/clone/mine")
+    mkdirs(client, "/d/theirs")
+    assert names(client, "/clone") == [b"mine", b"sub"]
+    assert names(client, "/d") == [b"sub", b"theirs"]
+    for path, name, destination in (
+        ("/d", "s1", "/clone"),
+        ("/d", "gone", "/other"),
+        ("/d", "s1", "/missing/below"),
+        ("/missing", "s1", "/other"),
+    ):
+        with pytest.raises(HdfsError):
+            clone(client, path, name, destination)
+    assert info(client, "/other") is None

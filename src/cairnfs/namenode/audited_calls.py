@@ -177,6 +177,15 @@ def _snapshot_diff(
     return "computeSnapshotDiff", _snapshot(root, old), _snapshot(root, new)
 
 
+def _rollback_snapshot(request: cairn_pb2.RollbackSnapshotRequestProto) -> Event:
+    return "rollbackSnapshot", _snapshot(request.path, request.snapshotName), request.path
+
+
+def _clone_snapshot(request: cairn_pb2.CloneSnapshotRequestProto) -> Event:
+    source = _snapshot(request.snapshotRoot, request.snapshotName)
+    return "cloneSnapshot", source, request.destination
+
+
 def _set_safe_mode(request: pb.SetSafeModeRequestProto) -> Event:
     return pb.SafeModeActionProto.Name(request.action).lower(), None, None
 
@@ -252,6 +261,8 @@ _CALLS = {
 
 _CAIRN_CALLS = {
     "createSnapshots": Audited(_create_snapshots, find_dst=_created_snapshots),
+    "rollbackSnapshot": Audited(_rollback_snapshot),
+    "cloneSnapshot": Audited(_clone_snapshot),
 }
 
 AUDITED: dict[Method, Audited] = {

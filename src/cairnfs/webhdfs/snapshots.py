@@ -9,8 +9,10 @@ from cairnfs.webhdfs.calls import WebCall
 from cairnfs.webhdfs.changing import answer_nothing_to
 from cairnfs.webhdfs.looking import Operation
 from cairnfs.webhdfs.parameters import INT_MAX
-from cairnfs.webhdfs.requests import answer_json
+from cairnfs.webhdfs.requests import answer_json, answer_nothing
+from cairnfs.wire.proto import cairn_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.wire.protocols import CAIRN_PROTOCOL
 
 
 async def allow_snapshot(call: WebCall) -> web.Response:
@@ -45,6 +47,27 @@ async def delete_snapshot(call: WebCall) -> web.Response:
         snapshotRoot=call.path, snapshotName=call.required("snapshotname")
     )
     return await answer_nothing_to(call, "deleteSnapshot", message)
+
+
+# What HDFS cannot do
+
+
+async def rollback_snapshot(call: WebCall) -> web.Response:
+    message = cairn_pb2.RollbackSnapshotRequestProto(
+        path=call.path, snapshotName=call.required("snapshotname")
+    )
+    response = await call.rpc("rollbackSnapshot", message, CAIRN_PROTOCOL)
+    return answer_json({"SafetySnapshot": response.safetySnapshot})
+
+
+async def clone_snapshot(call: WebCall) -> web.Response:
+    message = cairn_pb2.CloneSnapshotRequestProto(
+        snapshotRoot=call.path,
+        snapshotName=call.required("snapshotname"),
+        destination=call.parameters.absolute_path("destination") or call.required("destination"),
+    )
+    await call.rpc("cloneSnapshot", message, CAIRN_PROTOCOL)
+    return answer_nothing()
 
 
 # Looking
@@ -104,5 +127,7 @@ PUT: dict[str, Operation] = {
     "DISALLOWSNAPSHOT": disallow_snapshot,
     "CREATESNAPSHOT": create_snapshot,
     "RENAMESNAPSHOT": rename_snapshot,
+    "ROLLBACKSNAPSHOT": rollback_snapshot,
+    "CLONESNAPSHOT": clone_snapshot,
 }
 DELETE: dict[str, Operation] = {"DELETESNAPSHOT": delete_snapshot}
