@@ -39,13 +39,15 @@ def client(server: RunningServer) -> Iterator[RpcClient]:
         mkdirs(connected, "/d/sub")
         allow(connected, "/d")
         yield connected
-        # What snapshots and clones hold is not left over, but would look so.
+        # What snapshots, clones and what was rolled back hold is not left over, but would look so.
         connected.call("setSafeMode", pb.SetSafeModeRequestProto(action=pb.SAFEMODE_LEAVE))
         for directory in snapshottable(connected):
             path = f"{directory.parent_fullpath.decode()}/{directory.dirStatus.path.decode()}"
             for snapshot in snapshots(connected, path):
                 delete(connected, path, snapshot.dirStatus.path.decode())
-        connected.call("delete", pb.DeleteRequestProto(src="/clone", recursive=True))
+        for name in names(connected, "/"):
+            path = f"/{name.decode()}"
+            connected.call("delete", pb.DeleteRequestProto(src=path, recursive=True))
 
 
 def allow(client: RpcClient, path: str) -> None:

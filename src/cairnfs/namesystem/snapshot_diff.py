@@ -209,11 +209,10 @@ class Comparison:
         """Whether the walk comes to it on the old side: not if a directory above it is gone."""
         while id != self._old.root.id:
             inode: Inode | None = self._old.rows.get_by_id(Table.INODES, id)
-            if inode is None or not inode.name:
+            parent = None if inode is None else parent_of(self._old.rows, inode)
+            if parent is None or self._new_path(parent.id) is None:
                 return False
-            id = inode.parent_id
-            if self._new_path(id) is None:
-                return False
+            id = parent.id
         return True
 
     def _new_path(self, id: int) -> Names | None:
