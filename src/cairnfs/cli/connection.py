@@ -58,8 +58,8 @@ def run_on(choice: Choice, action: Callable[[FileSystem], int], *, if_denied: st
     `if_denied` is what to do where rights are wanting.
     """
     from cairnfs.client.namenode import NameNodeUnreachable
-    from cairnfs.client.sockets import PeerTimeout
     from cairnfs.errors import AccessControlException, HdfsError
+    from cairnfs.network.sockets import PeerTimeout
 
     try:
         with connect(choice) as fs:

@@ -6,23 +6,13 @@ from aiohttp import web
 
 from cairnfs.webhdfs import answers
 from cairnfs.webhdfs.calls import WebCall
-from cairnfs.webhdfs.changing import answer_nothing_to
+from cairnfs.webhdfs.changing import answer_nothing_to, told_the_path
 from cairnfs.webhdfs.looking import Operation
 from cairnfs.webhdfs.parameters import INT_MAX
 from cairnfs.webhdfs.requests import answer_json, answer_nothing
 from cairnfs.wire.proto import cairn_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CAIRN_PROTOCOL
-
-
-async def allow_snapshot(call: WebCall) -> web.Response:
-    message = pb.AllowSnapshotRequestProto(snapshotRoot=call.path)
-    return await answer_nothing_to(call, "allowSnapshot", message)
-
-
-async def disallow_snapshot(call: WebCall) -> web.Response:
-    message = pb.DisallowSnapshotRequestProto(snapshotRoot=call.path)
-    return await answer_nothing_to(call, "disallowSnapshot", message)
 
 
 async def create_snapshot(call: WebCall) -> web.Response:
@@ -123,8 +113,8 @@ GET: dict[str, Operation] = {
     "GETSNAPSHOTLIST": get_snapshot_list,
 }
 PUT: dict[str, Operation] = {
-    "ALLOWSNAPSHOT": allow_snapshot,
-    "DISALLOWSNAPSHOT": disallow_snapshot,
+    "ALLOWSNAPSHOT": told_the_path("allowSnapshot", "snapshotRoot"),
+    "DISALLOWSNAPSHOT": told_the_path("disallowSnapshot", "snapshotRoot"),
     "CREATESNAPSHOT": create_snapshot,
     "RENAMESNAPSHOT": rename_snapshot,
     "ROLLBACKSNAPSHOT": rollback_snapshot,
