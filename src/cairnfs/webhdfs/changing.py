@@ -302,8 +302,6 @@ PUT: dict[str, Operation] = {
     "SETECPOLICY": set_ec_policy,
     "ENABLEECPOLICY": _told_the_ec_policy("enableErasureCodingPolicy"),
     "DISABLEECPOLICY": _told_the_ec_policy("disableErasureCodingPolicy"),
-    "CREATESNAPSHOT": create_snapshot,
-    "RENAMESNAPSHOT": rename_snapshot,
     "RENEWDELEGATIONTOKEN": renew_delegation_token,
     "CANCELDELEGATIONTOKEN": renew_delegation_token,
 }
