@@ -15,6 +15,7 @@ from cairnfs.namenode.service import IncomingCall
 from cairnfs.namesystem import rollback, snapshots
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshots import SnapshotInfo
+from cairnfs.transaction.calls import CallKey
 from cairnfs.wire.proto import cairn_pb2
 
 SAFETY_PREFIX = "before-rollback-"
@@ -28,7 +29,7 @@ class RollBack:
         self._call = call
         self._path = path
         self._name = name
-        self._safety = name_safety_snapshot(call)
+        self._safety = name_safety_snapshot(call.key)
 
     def begin(self) -> None:
         """See first whether there is anything to go back to: else nothing is changed."""
@@ -83,8 +84,7 @@ class RollBack:
         )
 
 
-def name_safety_snapshot(call: IncomingCall) -> str:
+def name_safety_snapshot(key: CallKey | None) -> str:
     """A name that no other call gives, and each repetition of this one does."""
-    key = call.key
     seed = os.urandom(16) if key is None else key.client_id + key.call_id.to_bytes(8, "big")
     return SAFETY_PREFIX + hashlib.blake2s(seed, digest_size=_TOKEN_BYTES).hexdigest()
