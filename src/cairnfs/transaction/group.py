@@ -90,7 +90,10 @@ class Group:
             self._cover_totals(transaction, transaction.covered)
 
     def _cover_totals(self, transaction: Transaction, covered: int) -> None:
-        for id in transaction.marked.union(id for id, _, _ in transaction.touches):
+        ids = {id for id, _, _ in transaction.touches}
+        for marked in transaction.marked:
+            ids.update(marked())
+        for id in ids:
             addition = self.totals.setdefault(id, Addition())
             addition.covered = max(addition.covered, covered)
 
