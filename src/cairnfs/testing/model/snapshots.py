@@ -1,0 +1,192 @@
+"""Snapshots in the model: whole trees, copied.
+
+Nothing is shared between a snapshot and what is there now, so nothing that is done later can
+show in one.  A directory or a file may have snapshots, also below or above others that have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from cairnfs.errors import (
+    FileAlreadyExistsException,
+    FileNotFoundException,
+    HadoopIllegalArgumentException,
+    InvalidPathException,
+    PathComponentTooLongException,
+    SnapshotException,
+)
+from cairnfs.testing.model.names import check_length, existing
+from cairnfs.testing.model.nodes import Found, Node, User
+from cairnfs.testing.model.permissions import (
+    READ,
+    check_access,
+    check_ancestor,
+    check_may_list_all,
+    check_owner,
+    check_superuser,
+)
+from cairnfs.testing.model.snapshot_diff import Entry, diff
+from cairnfs.testing.model.tree import DOT_SNAPSHOT, ModelTree
+
+
+class SnapshotCalls(ModelTree):
+    """What takes, shows, names and removes snapshots, and goes back to them."""
+
+    def allow_snapshot(self, user: User, path: str) -> None:
+        check_superuser(user)
+        existing(self._find_following(user, path)).is_snapshottable = True
+
+    def disallow_snapshot(self, user: User, path: str) -> None:
+        check_superuser(user)
+        node = existing(self._find_following(user, path))
+        if node.snapshots:
+            raise SnapshotException(f"{path} has snapshots")
+        node.is_snapshottable = False
+
+    def create_snapshots(
+        self, user: User, paths: tuple[str, ...], name: str = ""
+    ) -> tuple[str, ...]:
+        """Of several at once, or of none; the paths of the snapshots."""
+        name = name or self._name_by_time("s")
+        made = []
+        for path in paths:
+            node = self._snapshottable_owned(user, path, name)
+            if not node.is_snapshottable:
+                raise SnapshotException(f"{path} is not snapshottable")
+            if name in node.snapshots:
+                raise SnapshotException(f"{path} has a snapshot {name}")
+            self._take(node, name)
+            made.append(f"{path.rstrip('/')}/{DOT_SNAPSHOT.decode()}/{name}")
+        return tuple(made)
+
+    def rename_snapshot(self, user: User, path: str, old: str, new: str) -> None:
+        node = self._snapshottable_owned(user, path, new)
+        top = self._snapshot(node, old)
+        if old == new:
+            return
+        if new in node.snapshots:
+            raise SnapshotException(f"{path} has a snapshot {new}")
+        node.snapshots = {
+            new if name == old else name: each for name, each in node.snapshots.items()
+        }
+        node.snapshots[new] = replace(top, mtime_ms=self._now())
+
+    def delete_snapshot(self, user: User, path: str, name: str) -> None:
+        node = self._owned(user, path)
+        self._snapshot(node, name)
+        del node.snapshots[name]
+        node.mtime_ms = self._now()
+
+    def list_snapshots(self, user: User, path: str) -> list[str]:
+        node = existing(self._find_following(user, path))
+        check_access(user, node, READ)
+        self._check_snapshottable(node)
+        return list(node.snapshots)
+
+    def list_snapshottable(self, user: User) -> list[str]:
+        """The paths that the user may take snapshots of, in their order."""
+        return [
+            found.text
+            for found in self._all()
+            if found.nodes[-1].is_snapshottable
+            and (user.is_superuser or user.name == found.nodes[-1].owner)
+        ]
+
+    def snapshot_diff(self, user: User, path: str, old: str, new: str) -> list[Entry]:
+        """What has to be done to get from one to the other; "" is what is there now."""
+        node = existing(self._find_following(user, path))
+        self._check_snapshottable(node)
+        states = [self._snapshot(node, name) if name else node for name in (old, new)]
+        for state in states:
+            check_may_list_all(user, state)
+        return diff(*states)
+
+    # Going back, and copies.
+
+    def rollback_snapshot(self, user: User, path: str, name: str) -> str:
+        """Make it what it was; the name of a snapshot of what it had become."""
+        node = self._owned(user, path)
+        top = self._snapshot(node, name)
+        live = {each.id: each for each in node.walk()}
+        staying = {each.id for each in top.walk()}
+        if any(each.snapshots for id, each in live.items() if id not in staying):
+            raise SnapshotException("something that would go has snapshots of its own")
+        safety = self._name_by_time("before-rollback-")
+        self._take(node, safety)
+        elsewhere = {each.id for each in self.root.walk()} - live.keys()
+        back = top.copy()
+        for each in back.walk():
+            now = live.get(each.id)
+            if now is not None:  # whether snapshots may be taken is no part of them
+                each.snapshots, each.is_snapshottable = now.snapshots, now.is_snapshottable
+            if each.id in elsewhere:  # it was moved out: what comes back is another one
+                each.id = self._new_id()
+            each.close()
+        back.snapshots, back.is_snapshottable = node.snapshots, True
+        node.__dict__.update(back.__dict__, id=node.id)
+        return safety
+
+    def clone_snapshot(self, user: User, path: str, name: str, destination: str) -> None:
+        """A tree of its own that begins as a snapshot was."""
+        node = existing(self._find_following(user, path))
+        top = self._snapshot(node, name)
+        check_may_list_all(user, top)
+        found = self._find_to_create(user, destination)
+        check_ancestor(user, found)
+        if found.target is not None:
+            raise FileAlreadyExistsException(destination)
+        if len(found.missing) > 1:
+            raise FileNotFoundException(destination)
+        copy = top.copy()
+        for each in copy.walk():
+            each.id, each.is_snapshottable = self._new_id(), False
+            each.close()
+        self._add(found, found.missing[-1], copy, inodes=sum(1 for _ in copy.walk()))
+
+    def _take(self, node: Node, name: str) -> None:
+        node.mtime_ms = self._now()
+        node.snapshots[name] = node.frozen()
+
+    def _snapshottable_owned(self, user: User, path: str, name: str) -> Node:
+        """What a snapshot of this name may be of."""
+        found = self._find_following(user, path)
+        if found.target is None or not user.is_superuser:
+            check_owner(user, existing(found))
+        _check_snapshot_name(found, name)
+        return existing(found)
+
+    def _snapshot(self, node: Node, name: str) -> Node:
+        self._check_snapshottable(node)
+        if name not in node.snapshots:
+            raise SnapshotException(f"there is no snapshot {name}")
+        return node.snapshots[name]
+
+    def _check_snapshottable(self, node: Node) -> None:
+        if not node.is_snapshottable:
+            raise SnapshotException("not snapshottable")
+
+    def _name_by_time(self, begin: str) -> str:
+        now = datetime.fromtimestamp(self._now() / 1000, UTC)
+        return f"{begin}{now:%Y%m%d-%H%M%S}.{now.microsecond // 1000:03}"
+
+    def _all(self) -> list[Found]:
+        """Everything there is, by path."""
+        found = [Found((), [self.root])]
+        for each in found:
+            for name, child in sorted(each.nodes[-1].children.items()):
+                found.append(Found((*each.names, name), [*each.nodes, child]))
+        return found
+
+
+def _check_snapshot_name(found: Found, name: str) -> None:
+    if "/" in name:
+        raise HadoopIllegalArgumentException("a snapshot's name can't contain /")
+    if name in (".", "..") or ":" in name or "\0" in name:
+        raise InvalidPathException(name)
+    if name.encode() == DOT_SNAPSHOT:
+        raise HadoopIllegalArgumentException("reserved")
+    if len(name.encode()) > 255:
+        raise PathComponentTooLongException(name)
+    check_length((*found.names, DOT_SNAPSHOT, name.encode()), name)
