@@ -6,12 +6,14 @@ A method raises HdfsError if the file system refuses; then nothing may have chan
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tests.traces.trace import Entries, Listing, content_digest
 
 REPLICATION = 3
+
+Version: TypeAlias = tuple[int, int, int]
+"""The id of a file, when it was last changed, and how long it is."""
 
 
 class Entry(NamedTuple):
@@ -22,6 +24,7 @@ class Entry(NamedTuple):
     mode: int
     replication: int
     length_bytes: int
+    version: Version | None = None  # if the content is always the same with the same one
 
 
 class Adapter(ABC):
@@ -86,10 +89,10 @@ class Adapter(ABC):
     def snapshottable(self) -> dict[str, list[str]]:
         """All directories that may have snapshots, with the names of those they have."""
 
-    def listing(self, top: str, known: Mapping[str, str] | None = None) -> Listing:
-        """Everything at and below a path; contents are read unless their digest is `known`."""
+    def listing(self, top: str, known: dict[Version, str] | None = None) -> Listing:
+        """Everything at and below a path; contents whose digests are `known` are not read."""
         listing: Listing = {}
-        self._list(listing, top.rstrip("/"), "", self.status(top), known or {})
+        self._list(listing, top.rstrip("/"), "", self.status(top), {} if known is None else known)
         return listing
 
     def begin(self) -> None:
@@ -103,11 +106,15 @@ class Adapter(ABC):
         self.chmod("/", 0o755)
 
     def _list(
-        self, listing: Listing, top: str, path: str, entry: Entry, known: Mapping[str, str]
+        self, listing: Listing, top: str, path: str, entry: Entry, known: dict[Version, str]
     ) -> None:
         mode = f"{entry.mode:o}"
         if not entry.is_directory:
-            seen = known.get(path) or content_digest(self.read(top + path))
+            seen = known.get(entry.version) if entry.version else None
+            if seen is None:
+                seen = content_digest(self.read(top + path))
+            if entry.version:
+                known[entry.version] = seen
             listing[path] = ["f", mode, entry.replication, entry.length_bytes, seen]
             return
         listing[path] = ["d", mode, 0, 0, ""]

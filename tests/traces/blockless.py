@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, NamedTuple
 
+import msgspec
 from tests.traces.adapter import REPLICATION, Adapter, Entry
 from tests.traces.trace import Entries
 
@@ -162,6 +163,41 @@ class ModelAdapter(BlocklessAdapter):
     def snapshottable(self) -> dict[str, list[str]]:
         paths = self.call("list_snapshottable")
         return {path: self.call("list_snapshots", path) for path in paths}
+
+
+class EmbeddedAdapter(BlocklessAdapter):
+    """A NameNode in this process."""
+
+    def __init__(self, client: ClientProtocol) -> None:
+        super().__init__()
+        self._client = client
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        return getattr(self._client, name)(*arguments, **options)
+
+    def blocks(self, path: str) -> list[BlockPart]:
+        located = self._client.get_block_locations(path)
+        return [BlockPart(each.block.id, each.block.length_bytes) for each in located.blocks]
+
+    def write_block(self, path: str, last: BlockPart | None, more_bytes: int) -> None:
+        block = self._client.get_block_locations(path).blocks[-1].block if last else None
+        if block is None:
+            block = self._client.add_block(path).block
+        longer = msgspec.structs.replace(block, length_bytes=block.length_bytes + more_bytes)
+        self._client.complete(path, longer)
+
+    def children(self, path: str) -> list[Entry]:
+        listing = self._client.get_listing(path, b"", 100_000)
+        if listing is None:
+            raise FileNotFoundException(path)
+        return [_entry(status) for status in listing.entries]
+
+    def diff(self, path: str, old: str, new: str) -> Entries:
+        return set(self.call("snapshot_diff", path, old, new))
+
+    def snapshottable(self) -> dict[str, list[str]]:
+        paths = [each.path for each in self.call("list_snapshottable")]
+        return {path: [each.name for each in self.call("list_snapshots", path)] for path in paths}
 
 
 def _entry(status: Any) -> Entry:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.traces.adapter import Adapter
+from tests.traces.adapter import Adapter, Version
 from tests.traces.blockless import ModelAdapter
 from tests.traces.diffs import contradiction, explain_difference
 from tests.traces.systems import STORES, SYSTEMS, open_adapter
-from tests.traces.trace import Expected, Listing, Trace, digest, read_traces
+from tests.traces.trace import Expected, Listing, Trace, digest, read_traces, snapshot_path
 
 from cairnfs.errors import HdfsError
 
@@ -54,7 +54,7 @@ class Replay:
     def __init__(self, adapter: Adapter, trace: Trace) -> None:
         self._adapter = adapter
         self._trace = trace
-        self._contents: dict[str, dict[str, str]] = {}  # digests of files, by snapshot
+        self._contents: dict[Version, str] = {}  # digests of what was read
 
     def run(self) -> Difference | None:
         """All of it, or until something is different."""
@@ -110,7 +110,6 @@ class Replay:
             if digest(listing) != expected:
                 raise self._explain(step, f"snapshot {name}", name, expected, listing)
         for name in before.keys() - step.snapshots.keys():
-            self._contents.pop(name, None)
             try:
                 found = self._listing(name)
             except HdfsError:
@@ -118,16 +117,10 @@ class Replay:
             raise _Different(f"snapshot {name}, which is gone", None, found)
 
     def _listing(self, name: str) -> Listing:
-        """Of a directory, or of a snapshot, whose contents are not read each time."""
+        """Of a directory, or of a snapshot; contents are read again now and then."""
         directory, is_snapshot, snapshot = name.partition("|")
-        if not is_snapshot:
-            return self._adapter.listing(name)
-        path = f"{directory.rstrip('/')}/.snapshot/{snapshot}"
-        listing = self._adapter.listing(path, self._contents.get(name))
-        self._contents[name] = {
-            path: seen for path, (kind, *_, seen) in listing.items() if kind == "f"
-        }
-        return listing
+        path = snapshot_path(directory, snapshot) if is_snapshot else name
+        return self._adapter.listing(path, self._contents)
 
     def _explain(
         self, step: Expected, what: str, name: str, expected: str, found: Listing

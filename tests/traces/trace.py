@@ -36,6 +36,16 @@ class Expected:
     def __str__(self) -> str:
         return f"{self.operation}({', '.join(map(repr, self.arguments))})"
 
+    def fields(self, seed: int) -> dict[str, Any]:
+        """As a line of a file says it."""
+        fields = {
+            **{"s": seed, "i": self.index, "op": self.operation, "a": self.arguments},
+            **{"r": self.result, "live": self.live, "snaps": self.snapshots},
+            **{"full": self.full, "text": self.text},
+            "diff": None if self.entries is None else sorted(self.entries),
+        }
+        return {key: value for key, value in fields.items() if value is not None}
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -67,6 +77,11 @@ def digest(listing: Listing) -> str:
     """What a trace says of a whole tree."""
     text = json.dumps(sorted(listing.items()), separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def snapshot_path(path: str, name: str) -> str:
+    """Where a snapshot of a directory is read."""
+    return f"{path.rstrip('/')}/.snapshot/{name}"
 
 
 def content_digest(content: bytes) -> str:
