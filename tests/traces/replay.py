@@ -152,7 +152,11 @@ def replay(adapter: Adapter, trace: Trace) -> Difference | None:
 
 def main() -> int:
     arguments = parse_arguments()
-    traces = read_traces(arguments.file)
+    try:
+        traces = read_traces(arguments.file)
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
     chosen = [each for each in traces if arguments.seed in (None, each.seed)]
     operations = 0
     started_s = time.monotonic()
