@@ -16,10 +16,10 @@ from tests.model.steps import SUPERUSER, USERS
 
 from cairnfs.clock import ManualClock
 from cairnfs.config import Control, FormatSettings, NameNodeSettings
-from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
+from cairnfs.namenode.embedded import LENGTH_MAX_BYTES, ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
-from cairnfs.namesystem import acl_operations, directories
+from cairnfs.namesystem import acl_operations, directories, file_blocks
 from cairnfs.namesystem.inodes import Kind
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.status import FileStatus
@@ -96,10 +96,10 @@ class Product:
         again = thread.namenode.call(operation, *arguments, key=key, is_retry=True)
         return thread.wait(again), first
 
-    def tree(self, namenode: int) -> dict[str, Seen]:
-        """Everything there is, as the superuser sees it."""
+    def tree(self, namenode: int, top: str = "/") -> dict[str, Seen]:
+        """Everything there is, as the superuser sees it; or what is in a snapshot."""
         thread = self.namenodes[namenode % len(self.namenodes)]
-        tree: dict[str, Seen] = thread.wait(_read_tree(thread.namenode))
+        tree: dict[str, Seen] = thread.wait(_read_tree(thread.namenode, top))
         return tree
 
     @property
@@ -160,7 +160,7 @@ def _was_stored(operation: Operation, arguments: tuple[Any, ...], result: Any) -
     return result is not False
 
 
-async def _read_tree(namenode: NameNode) -> dict[str, Seen]:
+async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
     caller = namenode.caller(SUPERUSER, ("supergroup",))
     tree: dict[str, Seen] = {}
 
@@ -169,7 +169,12 @@ async def _read_tree(namenode: NameNode) -> dict[str, Seen]:
         acl = None
         if status.has_acl:
             acl = await namenode.call(acl_operations.get_acl_status, caller, FsPath.parse(path))
-        tree[path] = Seen(status, summary, acl)
+        located = None
+        if status.kind is Kind.FILE and top != "/":
+            located = await namenode.call(
+                file_blocks.get_block_locations, caller, FsPath.parse(path), 0, LENGTH_MAX_BYTES
+            )
+        tree[path] = Seen(status, summary, acl, located)
         if status.kind is not Kind.DIRECTORY:
             return
         listing = await namenode.call(
@@ -180,6 +185,8 @@ async def _read_tree(namenode: NameNode) -> dict[str, Seen]:
         for entry in listing.entries:
             await visit(f"{path.rstrip('/')}/{entry.name.decode()}", entry)
 
-    root = await namenode.call(directories.get_file_info, caller, FsPath.parse("/"))
-    await visit("/", root)
+    root = await namenode.call(directories.get_file_link_info, caller, FsPath.parse(top))
+    if root is None:
+        raise Divergence(f"{top} is not there")
+    await visit(top, root)
     return tree

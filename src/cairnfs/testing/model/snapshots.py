@@ -6,7 +6,6 @@ show in one.  A directory or a file may have snapshots, also below or above othe
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from cairnfs.errors import (
@@ -17,14 +16,13 @@ from cairnfs.errors import (
     PathComponentTooLongException,
     SnapshotException,
 )
-from cairnfs.testing.model.names import check_length, existing
+from cairnfs.testing.model.names import existing
 from cairnfs.testing.model.nodes import Found, Node, User
 from cairnfs.testing.model.permissions import (
     READ,
     check_access,
     check_ancestor,
     check_may_list_all,
-    check_owner,
     check_superuser,
 )
 from cairnfs.testing.model.snapshot_diff import Entry, diff
@@ -50,20 +48,24 @@ class SnapshotCalls(ModelTree):
     ) -> tuple[str, ...]:
         """Of several at once, or of none; the paths of the snapshots."""
         name = name or self._name_by_time("s")
-        made = []
+        _check_snapshot_name(name)
+        taken: dict[int, str] = {}
         for path in paths:
-            node = self._snapshottable_owned(user, path, name)
-            if not node.is_snapshottable:
-                raise SnapshotException(f"{path} is not snapshottable")
+            node = self._owned(user, path)
+            self._check_snapshottable(node)
+            if node.id in taken:
+                continue
             if name in node.snapshots:
                 raise SnapshotException(f"{path} has a snapshot {name}")
             self._take(node, name)
-            made.append(f"{path.rstrip('/')}/{DOT_SNAPSHOT.decode()}/{name}")
-        return tuple(made)
+            taken[node.id] = f"{path.rstrip('/')}/{DOT_SNAPSHOT.decode()}/{name}"
+        return tuple(taken.values())
 
     def rename_snapshot(self, user: User, path: str, old: str, new: str) -> None:
-        node = self._snapshottable_owned(user, path, new)
-        top = self._snapshot(node, old)
+        node = self._owned(user, path)
+        self._check_snapshottable(node)
+        _check_snapshot_name(new)
+        self._snapshot(node, old)
         if old == new:
             return
         if new in node.snapshots:
@@ -71,28 +73,26 @@ class SnapshotCalls(ModelTree):
         node.snapshots = {
             new if name == old else name: each for name, each in node.snapshots.items()
         }
-        node.snapshots[new] = replace(top, mtime_ms=self._now())
 
     def delete_snapshot(self, user: User, path: str, name: str) -> None:
         node = self._owned(user, path)
         self._snapshot(node, name)
         del node.snapshots[name]
-        node.mtime_ms = self._now()
 
     def list_snapshots(self, user: User, path: str) -> list[str]:
         node = existing(self._find_following(user, path))
         check_access(user, node, READ)
         self._check_snapshottable(node)
-        return list(node.snapshots)
+        return sorted(node.snapshots)
 
     def list_snapshottable(self, user: User) -> list[str]:
         """The paths that the user may take snapshots of, in their order."""
-        return [
+        return sorted(
             found.text
             for found in self._all()
             if found.nodes[-1].is_snapshottable
             and (user.is_superuser or user.name == found.nodes[-1].owner)
-        ]
+        )
 
     def snapshot_diff(self, user: User, path: str, old: str, new: str) -> list[Entry]:
         """What has to be done to get from one to the other; "" is what is there now."""
@@ -105,7 +105,7 @@ class SnapshotCalls(ModelTree):
 
     # Going back, and copies.
 
-    def rollback_snapshot(self, user: User, path: str, name: str) -> str:
+    def rollback_snapshot(self, user: User, path: str, name: str, safety: str = "") -> str:
         """Make it what it was; the name of a snapshot of what it had become."""
         node = self._owned(user, path)
         top = self._snapshot(node, name)
@@ -113,7 +113,7 @@ class SnapshotCalls(ModelTree):
         staying = {each.id for each in top.walk()}
         if any(each.snapshots for id, each in live.items() if id not in staying):
             raise SnapshotException("something that would go has snapshots of its own")
-        safety = self._name_by_time("before-rollback-")
+        safety = safety or self._name_by_time("before-rollback-")
         self._take(node, safety)
         elsewhere = {each.id for each in self.root.walk()} - live.keys()
         back = top.copy()
@@ -146,16 +146,9 @@ class SnapshotCalls(ModelTree):
         self._add(found, found.missing[-1], copy, inodes=sum(1 for _ in copy.walk()))
 
     def _take(self, node: Node, name: str) -> None:
-        node.mtime_ms = self._now()
+        if node.is_directory:
+            node.mtime_ms = self._now()
         node.snapshots[name] = node.frozen()
-
-    def _snapshottable_owned(self, user: User, path: str, name: str) -> Node:
-        """What a snapshot of this name may be of."""
-        found = self._find_following(user, path)
-        if found.target is None or not user.is_superuser:
-            check_owner(user, existing(found))
-        _check_snapshot_name(found, name)
-        return existing(found)
 
     def _snapshot(self, node: Node, name: str) -> Node:
         self._check_snapshottable(node)
@@ -180,13 +173,10 @@ class SnapshotCalls(ModelTree):
         return found
 
 
-def _check_snapshot_name(found: Found, name: str) -> None:
+def _check_snapshot_name(name: str) -> None:
     if "/" in name:
         raise HadoopIllegalArgumentException("a snapshot's name can't contain /")
-    if name in (".", "..") or ":" in name or "\0" in name:
+    if name in ("", ".", "..", ".snapshot", ".reserved") or ":" in name or "\0" in name:
         raise InvalidPathException(name)
-    if name.encode() == DOT_SNAPSHOT:
-        raise HadoopIllegalArgumentException("reserved")
     if len(name.encode()) > 255:
         raise PathComponentTooLongException(name)
-    check_length((*found.names, DOT_SNAPSHOT, name.encode()), name)
