@@ -86,7 +86,7 @@ class Product:
 
     def reclaim(self, namenode: int) -> None:
         thread = self.namenodes[namenode % len(self.namenodes)]
-        thread.wait(thread.namenode.duties.reclaim_detached())
+        thread.wait(thread.namenode.duties.reclaiming.step())
 
     def retry(self, namenode: int) -> tuple[Any, Any]:
         """Send the last at-most-once call again: its answer, and the first one."""

@@ -106,7 +106,7 @@ class Bench:
         """Make SQLite's connection, which is this process's own, behave."""
 
         async def execute() -> Any:
-            return self.store._db().execute(statement).fetchall()
+            return self.store._connection.execute(statement).fetchall()
 
         return self.namenode.wait(execute())
 
@@ -182,7 +182,7 @@ def test_sqlite_of_a_newer_version(tmp_path: Path) -> None:
 
     async def become_newer() -> None:
         store = SqliteStore(tmp_path / "namespace.db")
-        store._db().execute("UPDATE meta SET value = '99' WHERE name = 'schema version'")
+        store._connection.execute("UPDATE meta SET value = '99' WHERE name = 'schema version'")
         await store.close()
 
     asyncio.run(become_newer())

@@ -43,7 +43,7 @@ def test_nothing_is_left_to_reclaim(fs: ScratchClient) -> None:
     fs.write("/a", 1)
     fs.concat("/t", ["/a"])
     duties = fs.namenode.namenode.duties
-    assert fs.namenode.wait(duties.reclaim_detached()) == 0
+    assert fs.namenode.wait(duties.reclaiming.step()) == 0
     assert fs.info("/t").length_bytes == 2
 
 

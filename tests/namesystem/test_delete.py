@@ -87,8 +87,8 @@ def test_reclaiming_removes_a_subtree_in_batches(
         fs.create(f"/a/open{number}")
     fs.delete("/a", recursive=True)
     duties = fs.namenode.namenode.duties
-    assert fs.namenode.wait(duties.reclaim_detached()) == 1
-    assert fs.namenode.wait(duties.reclaim_detached()) > 0
+    assert fs.namenode.wait(duties.reclaiming.step()) == 1
+    assert fs.namenode.wait(duties.reclaiming.step()) > 0
     fs.reclaim()  # and the fixture checks that nothing is left over
 
 

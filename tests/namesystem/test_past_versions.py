@@ -152,9 +152,9 @@ def apsw_copy(fs: ScratchClient) -> apsw.Connection:
 
     async def copy() -> apsw.Connection:
         store: Any = fs.namenode.namenode.store
-        store._settle()
+        store.write_backlog()
         into = apsw.Connection(":memory:")
-        with into.backup("main", store._db(), "main") as backup:
+        with into.backup("main", store._connection, "main") as backup:
             backup.step()
         return into
 

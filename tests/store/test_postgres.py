@@ -15,6 +15,7 @@ from cairnfs.store.base import (
     Batch,
     Bound,
     Conflict,
+    Count,
     Fenced,
     Keep,
     Key,
@@ -302,12 +303,19 @@ def test_a_migration_that_fails_changes_nothing(
     with_store(postgres_dsn, check)
 
 
+async def undo_version_4(store: PostgresStore) -> None:
+    """What it has added is not there."""
+    await store.fetch("ALTER TABLE totals DROP snapshots, DROP changed")
+    await store.fetch("DROP INDEX past_by_until, past_by_id")
+
+
 def test_leases_of_version_2_are_found_in_order(postgres_dsn: str) -> None:
     async def check(store: PostgresStore) -> None:
         leased = (16390, 255, 1 << 40)
         puts = [Put((2, id, b""), None, 1, b"x", False) for id in leased]
         await store.commit(Batch(1, 0, puts=puts))
         await store.fetch("UPDATE meta SET value = '2' WHERE name = 'schema version' RETURNING 1")
+        await undo_version_4(store)
         other = await PostgresStore.open(postgres_dsn)
         scan = Scan(2, 0, b"", 10)
         rows = (await other.read(Reading(scans=[scan]))).scans[scan]
@@ -320,6 +328,7 @@ def test_leases_of_version_2_are_found_in_order(postgres_dsn: str) -> None:
 def test_version_1_is_brought_to_ours(postgres_dsn: str) -> None:
     async def check(store: PostgresStore) -> None:
         await store.fetch("UPDATE meta SET value = '1' WHERE name = 'schema version' RETURNING 1")
+        await undo_version_4(store)
         await store.fetch("DELETE FROM counters WHERE name = 'storage' RETURNING 1")
         await store.fetch("DROP FUNCTION cairn_settle")
         other = await PostgresStore.open(postgres_dsn)
@@ -337,15 +346,17 @@ ROWS = 50_000
 FILL = (
     f"INSERT INTO cairnfs.records SELECT 0, g % 100, int8send(g), g, 1, 'x'"
     f" FROM generate_series(1, {ROWS}) g;"
-    f"INSERT INTO cairnfs.totals SELECT g, 0, {', '.join('0' * 14)}"
+    f"INSERT INTO cairnfs.totals SELECT g, 0, {', '.join('0' * 16)}"
+    f" FROM generate_series(1, {ROWS}) g;"
+    f"INSERT INTO cairnfs.past SELECT 0, g % 100, int8send(g), g, g, g, 'x'"
     f" FROM generate_series(1, {ROWS}) g"
 )
 ROWS_TOUCHED = (
     "SELECT sum(seq_tup_read), sum(idx_tup_read) FROM ("
     " SELECT seq_tup_read, 0 AS idx_tup_read FROM pg_stat_user_tables"
-    " WHERE relname IN ('records', 'totals') UNION ALL"
+    " WHERE relname IN ('records', 'totals', 'past') UNION ALL"
     " SELECT 0, idx_tup_read FROM pg_stat_user_indexes"
-    " WHERE relname IN ('records', 'totals')) s"
+    " WHERE relname IN ('records', 'totals', 'past')) s"
 )
 
 
@@ -360,7 +371,9 @@ async def use_everything(store: PostgresStore, n: int) -> None:
     batch.keeps = [Keep(key_of(n), 1), Keep(key_of(n + 1), 1)]
     batch.deletes = [key_of(n)]
     batch.puts = [Put(key_of(n + 1), n + 1, 1, b"new", True), Put((9, n, b""), n, 1, b"", False)]
-    batch.touches = [Touch(n, [1] * 12, 1, 1), Touch(n + 1, [1] * 12, 1, 0)]
+    ones = [1] * len(Count)
+    batch.touches = [Touch(n, ones, 1, 1, 1), Touch(n + 1, ones, 1, 0)]
+    batch.forgets = [(key_of(n), 1)]
     batch.drops = [n + 2]
     batch.empties = [(0, 1_000_000)]
     batch.bounds = [Bound(n, 0, 100)]
@@ -368,7 +381,10 @@ async def use_everything(store: PostgresStore, n: int) -> None:
     await store.commit(batch)
     keys = [key_of(n + 1), key_of(n + 2)]
     await store.read(Reading(keys=keys))
-    await store.read(Reading(keys, [(0, n + 1)], [Scan(0, n % 100, b"", 5)], [n, n + 1]))
+    everything = Reading(keys, [(0, n + 1)], [Scan(0, n % 100, b"", 5)], [n, n + 1])
+    await store.read(everything)
+    await store.read(Reading(past={1: everything}))
+    await store.scan_past((1, key_of(n)), 5, 5)
     async with store.transaction() as transaction:
         modes = dict(zip(keys, (LockMode.SHARED, LockMode.EXCLUSIVE), strict=True))
         await transaction.lock(modes)
@@ -378,13 +394,14 @@ def test_large_tables_are_never_read_as_a_whole(postgres_dsn: str) -> None:
     """Whether the plans were made for empty tables or for large ones without statistics."""
 
     async def check(store: PostgresStore) -> None:
-        for table in ("records", "totals"):
+        for table in ("records", "totals", "past"):
             await store.fetch(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
         few = Batch(size=1, now_ms=0, puts=[Put(key_of(n), n, 1, b"", False) for n in (1, 2, 3)])
         await store.commit(few)
         await use_everything(store, 1)  # plans are made, and kept
         await store.fetch("DELETE FROM records RETURNING 1")
         await store.fetch("DELETE FROM totals RETURNING 1")
+        await store.fetch("DELETE FROM past RETURNING 1")
         async with store._connections.borrow() as connection:
             await connection.execute(FILL)
         fresh = await PostgresStore.open(postgres_dsn)

@@ -36,12 +36,12 @@ def test_a_full_disk(path: Path) -> None:
     async def check() -> None:
         store = SqliteStore(path)
         await store.commit(put(A))
-        ((pages,),) = store._db().execute("PRAGMA page_count").fetchall()
-        store._db().execute(f"PRAGMA max_page_count = {pages}")
+        ((pages,),) = store._connection.execute("PRAGMA page_count").fetchall()
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StoreUnavailableException, match="no space left"):
             await store.commit(put(B, b"x" * 1_000_000))
         assert (await store.read(Reading(keys=[A, B]))).rows == {A: Row(A, 1, b"")}
-        store._db().execute("PRAGMA max_page_count = 1000000")
+        store._connection.execute("PRAGMA max_page_count = 1000000")
         assert await store.commit(put(B, b"x" * 1_000_000)) == 1
         await store.close()
 
@@ -204,7 +204,7 @@ async def keys_in(path: Path) -> list[Key]:
 def test_a_read_only_connection(path: Path) -> None:
     async def check() -> None:
         store = SqliteStore(path)
-        store._db().execute("PRAGMA query_only = ON")
+        store._connection.execute("PRAGMA query_only = ON")
         with pytest.raises(StoreUnavailableException, match="read-only"):
             await store.commit(put(A))
         assert (await store.read(Reading(keys=[A]))).rows == {}
@@ -220,11 +220,19 @@ def test_a_read_only_file(path: Path) -> None:
         SqliteStore(path)
 
 
+# What version 4 has added.
+UNDO_VERSION_4 = (
+    "ALTER TABLE totals DROP COLUMN snapshots; ALTER TABLE totals DROP COLUMN changed;"
+    " DROP INDEX past_by_until; DROP INDEX past_by_id"
+)
+
+
 def test_version_1_is_brought_to_ours(path: Path) -> None:
     async def check() -> None:
         store = SqliteStore(path)
-        store._db().execute("UPDATE meta SET value = '1' WHERE name = 'schema version'")
-        store._db().execute("DELETE FROM counters WHERE name = 'storage'; DROP TABLE journal")
+        store._connection.execute("UPDATE meta SET value = '1' WHERE name = 'schema version'")
+        store._connection.execute("DELETE FROM counters WHERE name = 'storage'; DROP TABLE journal")
+        store._connection.execute(UNDO_VERSION_4)
         await store.close()
         store = SqliteStore(path)
         assert (await store.meta())["schema version"] == str(SCHEMA_VERSION)
@@ -240,9 +248,10 @@ def test_leases_of_version_2_are_found_in_order(path: Path) -> None:
         leased = (16390, 255, 1 << 40)
         puts = [Put((2, id, b""), None, 1, b"x", False) for id in leased]
         await store.commit(Batch(1, 0, puts=puts))
-        store._settle()
-        store._db().execute("UPDATE meta SET value = '2' WHERE name = 'schema version'")
-        store._db().execute("DROP TABLE journal")
+        store.write_backlog()
+        store._connection.execute("UPDATE meta SET value = '2' WHERE name = 'schema version'")
+        store._connection.execute("DROP TABLE journal")
+        store._connection.execute(UNDO_VERSION_4)
         await store.close()
         store = SqliteStore(path)
         scan = Scan(2, 0, b"", 10)
@@ -256,7 +265,7 @@ def test_leases_of_version_2_are_found_in_order(path: Path) -> None:
 def test_a_newer_file_is_left_alone(path: Path) -> None:
     async def check() -> None:
         store = SqliteStore(path)
-        store._db().execute("UPDATE meta SET value = '99' WHERE name = 'schema version'")
+        store._connection.execute("UPDATE meta SET value = '99' WHERE name = 'schema version'")
         await store.close()
         before = path.read_bytes()
         with pytest.raises(SchemaVersionError, match="99"):
@@ -312,7 +321,7 @@ def test_a_read_that_fails_is_said_in_our_words(
         store = SqliteStore(path)
         await read(store)
         for table in ("meta", "records", "totals", "replies", "clock"):
-            store._db().execute(f"ALTER TABLE {table} RENAME TO lost_{table}")
+            store._connection.execute(f"ALTER TABLE {table} RENAME TO lost_{table}")
         with pytest.raises(StoreUnavailableException, match=r"namespace\.db: .*no such table"):
             await read(store)
         await store.close()

@@ -36,7 +36,7 @@ class Model:
             del self.rows[key]
         for key, id, order, data, _ in batch.puts:
             self.rows[key] = id, self.txid + order, data
-        for directory, counts, mtime_ms, order in batch.touches:
+        for directory, counts, mtime_ms, order, _ in batch.touches:
             self.children[directory] = self.children.get(directory, 0) + counts[Count.CHILDREN]
             if order:
                 self.times[directory] = mtime_ms, self.txid + order
@@ -117,7 +117,7 @@ def test_whatever_happens_the_store_is_what_was_committed(script: list, waiting_
         store, model = SqliteStore(path), Model()
         for step in script:
             if step[0] == "settle":
-                store._settle()
+                store.write_backlog()
             elif step[0] == "look":
                 asyncio.run(check_all(store, model))
             elif step[0] == "crash":

@@ -16,10 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from cairnfs.clock import Clock
 from cairnfs.errors import HdfsError
 from cairnfs.namenode.opening import OpenStore
-from cairnfs.namesystem.delete import reclaim
+from cairnfs.namenode.reclaiming import Reclaiming
 from cairnfs.namesystem.leases import forget_holders
-from cairnfs.store.base import Reading, Scan
-from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.runner import Runner, run
 
@@ -30,7 +28,6 @@ REPLIES = "replies"
 HOLDERS = "holders"
 
 LEASE_S = 3.0
-RECLAIM_PAGE = 100  # detached subtrees looked at in one step
 REPLIES_PAGE = 1000
 
 
@@ -61,8 +58,11 @@ class Duties:
         self._store_answered = store_answered
         self._task: asyncio.Task[None] | None = None
         self._holders_seen = b""
+        self.reclaiming = Reclaiming(
+            runner, opened.store, clock, lambda: self._membership.holds(RECLAIM)
+        )
         self._steps: dict[str, Step] = {
-            RECLAIM: self.reclaim_detached,
+            RECLAIM: self.reclaiming.step,
             REPLIES: self.expire_replies,
             HOLDERS: self.forget_holders,
             **(more or {}),
@@ -84,21 +84,10 @@ class Duties:
                 await self._task
             self._task = None
 
-    async def reclaim_detached(self) -> int:
-        """Remove a bounded number of rows of deleted subtrees; how many subtrees are left."""
-        scan = Scan(Table.ORPHANS, 0, b"", RECLAIM_PAGE)
-        found = await self._store.read(Reading(scans=[scan]))
-        orphans = [NUMBER.unpack(row.key[2])[0] for row in found.scans[scan]]
-        for id in orphans:
-            if not self._membership.holds(RECLAIM):
-                break
-            await run(self._runner, Call(reclaim, (id,)))
-        return len(orphans)
-
     async def reclaim_everything(self) -> None:
-        """Until nothing detached is left; for whoever can wait."""
+        """Until nothing is left to be reclaimed; for whoever can wait."""
         while await self._membership.try_acquire(RECLAIM, LEASE_S):
-            if not await self.reclaim_detached():
+            if not await self.reclaiming.step():
                 return
 
     async def expire_replies(self) -> int:

@@ -35,6 +35,7 @@ from cairnfs.namesystem import (
     pipelines,
     quota_operations,
     rename,
+    snapshots,
     symlinks,
     truncate,
 )
@@ -331,6 +332,33 @@ class ClientProtocol:
 
     def get_quota_usage(self, path: str) -> quota_operations.QuotaUsage:
         return self._call(quota_operations.get_quota_usage, FsPath.parse(path))
+
+    # Snapshots.
+
+    def allow_snapshot(self, path: str) -> None:
+        self._call(snapshots.allow_snapshot, FsPath.parse(path))
+
+    def disallow_snapshot(self, path: str) -> None:
+        self._call(snapshots.disallow_snapshot, FsPath.parse(path))
+
+    def create_snapshot(self, path: str, name: str = "") -> str:
+        return self.create_snapshots([path], name)[0]
+
+    def create_snapshots(self, paths: Iterable[str], name: str = "") -> tuple[str, ...]:
+        """Of several directories and files, at one moment."""
+        return self._call(snapshots.create_snapshots, tuple(map(FsPath.parse, paths)), name)
+
+    def rename_snapshot(self, path: str, old: str, new: str) -> None:
+        self._call(snapshots.rename_snapshot, FsPath.parse(path), old, new)
+
+    def delete_snapshot(self, path: str, name: str) -> None:
+        self._call(snapshots.delete_snapshot, FsPath.parse(path), name)
+
+    def list_snapshots(self, path: str) -> list[snapshots.SnapshotInfo]:
+        return self._call(snapshots.list_snapshots, FsPath.parse(path))
+
+    def list_snapshottable(self) -> list[snapshots.SnapshottableInfo]:
+        return self._call(snapshots.list_snapshottable)
 
     def _call_or_release(self, operation: Operation[R], *arguments: Any) -> R:
         """Call; take the file from a writer who is gone, and call again."""

@@ -1,8 +1,7 @@
 """Deleting: one row is detached, whatever is below it; reclaiming comes later.
 
 A detached inode that may have something below it, blocks or children, leaves a
-row in ORPHANS.  `reclaim` removes such subtrees in bounded batches, each a
-transaction of its own, so it can stop and go on anywhere.
+row in ORPHANS; `reclaim` works these off.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cairnfs.blocks.checks import need_checks
 from cairnfs.blocks.records import Block, block_key
-from cairnfs.blocks.reports import need_replicas
 from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
@@ -31,24 +28,28 @@ from cairnfs.namesystem.permissions import (
     check_sticky,
 )
 from cairnfs.namesystem.quotas import remove_entry, subtree
-from cairnfs.namesystem.redundancy import discard_block
+from cairnfs.namesystem.snapshots import check_without_snapshots, forget_snapshottable
 from cairnfs.store.base import Count, Key
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
 
-RECLAIM_BATCH = 100  # rows removed by one transaction: other callers wait for it
-
 
 class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A detached inode; what is below it is still to be reclaimed."""
 
     kind: Kind
-    covered_txid: int  # what was current then is needed by a snapshot
+    covered_txid: int = 0  # of older versions of CairnFS; not looked at any more
+    inode: Inode | None = None  # as it was; None: blocks that were taken out of a file
+    until: int = 0  # the TxID at which it was detached; 0: when this row was written
+    after: bytes = b""  # what is below was looked at up to here
+    is_holding: bool = False  # and some of that is needed by a snapshot
+    is_attached: bool = False  # it is part of another orphan, which is held
 
 
 register(Table.ORPHANS, Orphan)
+register(Table.HELD, Orphan)
 
 
 @operation(at_most_once=True)
@@ -72,6 +73,7 @@ def delete(tx: Transaction, caller: Caller, path: FsPath, recursive: bool) -> bo
             tx.expect_empty(Table.INODES, target.id)
     if lookup.path.is_root:
         return False
+    check_without_snapshots(tx, lookup, target)
     detach(tx, lookup.ancestors, target)
     return True
 
@@ -97,70 +99,25 @@ def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
     tx.delete(key_of(target))
     if target.under_construction:
         leases.remove(tx, target.id)
+    if target.is_snapshottable:
+        forget_snapshottable(tx, target)
     if target.is_directory or target.block_count:
-        orphan(tx, target)
-
-
-def orphan(tx: Transaction, inode: Inode) -> None:
-    """Leave a note that the rows below a detached inode are to be reclaimed."""
-    covered_txid = max(tx.covered, inode.covered_txid)
-    tx.put_new(orphan_key(inode.id), Orphan(inode.kind, covered_txid))
+        tx.put_new(orphan_key(target.id), Orphan(target.kind, inode=target))
 
 
 def detach_blocks(tx: Transaction, blocks: Sequence[tuple[Key, Block]]) -> None:
     """Take blocks out of a file, to be reclaimed as those of a deleted one are.
 
-    What a snapshot needs stays behind as a past version, and is not to be reclaimed.
+    What a snapshot needs stays behind as a past version; the replicas are those of the orphan.
     """
+    if not blocks:
+        return
     id = InodeId(tx.next_inode_id())
-    count = 0
-    for key, block in blocks:
+    for index, (key, block) in enumerate(blocks):
         tx.delete(key)
-        if key not in tx.kept:
-            tx.put_new(block_key(id, count), block)
-            count += 1
-    if count:
-        tx.put_new(orphan_key(id), Orphan(Kind.FILE, 0))
+        tx.put_new(block_key(id, index), block)
+    tx.put_new(orphan_key(id), Orphan(Kind.FILE))
 
 
 def orphan_key(id: int) -> Key:
     return (Table.ORPHANS, 0, NUMBER.pack(id))
-
-
-@operation()
-def reclaim(tx: Transaction, id: InodeId) -> bool:
-    """Remove up to a batch of rows below a detached inode; True when none is left.
-
-    Nobody can reach these rows any more, so nobody conflicts over them.
-    """
-    found: Orphan | None = tx.get(orphan_key(id))
-    if found is None:
-        return True
-    tx.cover(found.covered_txid)
-    if found.kind is Kind.FILE:
-        rows = tx.scan(Table.BLOCKS, id, b"", RECLAIM_BATCH)
-        need_replicas(tx, [block.id for _, block in rows])
-        need_checks(tx, [block.id for _, block in rows])
-        for key, block in rows:
-            tx.delete(key)
-            if key not in tx.kept:  # else a snapshot needs its data
-                discard_block(tx, block)
-    else:
-        rows = tx.scan(Table.INODES, id, b"", RECLAIM_BATCH)
-        tx.need(leases.lease_key(inode.id) for _, inode in rows if inode.under_construction)
-        for key, inode in rows:
-            _reclaim_child(tx, key, inode)
-    if len(rows) < RECLAIM_BATCH:
-        tx.delete(orphan_key(id))
-        if found.kind is Kind.DIRECTORY:
-            tx.drop_totals(id)
-        return True
-    return False
-
-
-def _reclaim_child(tx: Transaction, key: Key, inode: Inode) -> None:
-    tx.delete(key)
-    if inode.under_construction:
-        leases.remove(tx, inode.id)
-    if inode.is_directory or inode.block_count:
-        orphan(tx, inode)

@@ -162,16 +162,29 @@ def get_listed_inodes(
     if not target.is_directory:
         return Page([target], {}, 0, tells_names=False)
     check_access(caller, target, Access.READ_EXECUTE, lookup.path)
-    inodes = [inode for _, inode in tx.scan(Table.INODES, target.id, start_after, limit + 1)]
+    if lookup.is_dot_snapshot:
+        return _list_snapshots(tx, target.id, start_after, limit)
+    rows = lookup.rows
+    inodes = [inode for _, inode in rows.scan(Table.INODES, target.id, start_after, limit + 1)]
     directories = [inode.id for inode in inodes if inode.kind is _DIRECTORY]
-    tx.need(totals=directories)
-    totals = {id: tx.totals(id) for id in directories}
+    rows.need(totals=directories)
+    totals = {id: rows.totals(id) for id in directories}
     if len(inodes) <= limit:
         return Page(inodes, totals, 0)
     # How many are left matters to nobody, only whether there are: a count of
     # the names before `start_after` would cost a walk.
-    children = tx.totals(target.id).counts[Count.CHILDREN]
+    children = rows.totals(target.id).counts[Count.CHILDREN]
     return Page(inodes[:limit], totals, max(1, children - limit))
+
+
+def _list_snapshots(tx: Transaction, id: InodeId, start_after: bytes, limit: int) -> Page:
+    """What is in `.snapshot`: each as its root was then, by the time it was taken."""
+    found = tx.scan(Table.SNAPSHOTS, id, start_after, limit + 1)
+    roots = [
+        msgspec.structs.replace(snapshot.root, name=key[2], mtime_ms=snapshot.created_ms)
+        for key, snapshot in found[:limit]
+    ]
+    return Page(roots, {}, len(found) - len(roots))
 
 
 @operation(mutates=False)
@@ -183,8 +196,11 @@ def get_content_summary(tx: Transaction, caller: Caller, path: FsPath) -> Conten
         raise FileNotFoundException(f"File does not exist: {lookup.path}")
     if target.is_directory:
         # HDFS adds up only what the caller may list: the superuser alone is spared the walk.
-        check_subtree_access(tx, caller, lookup.path, target, Access.READ_EXECUTE, to_delete=False)
-        counts = tx.totals(target.id).counts
+        rows = lookup.rows
+        check_subtree_access(
+            rows, caller, lookup.path, target, Access.READ_EXECUTE, to_delete=False
+        )
+        counts = rows.totals(target.id).counts
         return ContentSummary(
             counts[Count.LENGTH_BYTES],
             counts[Count.FILES],
@@ -281,13 +297,14 @@ def _file_info(
     if path.is_exactly_reserved:
         return _reserved_status(tx, b"")
     try:
-        target = resolve_path(tx, caller, path).target
+        lookup = resolve_path(tx, caller, path)
+        target = lookup.target
     except AccessControlException:
         # Below a file there is nothing; HDFS says so to the superuser only.
         if caller.is_superuser:
             return None
         raise
-    return None if target is None else status_of(tx, target)
+    return None if target is None else status_of(lookup.rows, target)
 
 
 def _check_limit(limit: int) -> None:

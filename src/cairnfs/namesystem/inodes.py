@@ -92,6 +92,10 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # Files being written: what is known to be in the open block.
     open_bytes: int = 0
 
+    # Snapshots of this very directory or file: whether any may be taken, and how many there are.
+    is_snapshottable: bool = False
+    snapshots: int = 0
+
     @property
     def visible_bytes(self) -> int:
         """How long a file is to whoever asks: with what is known of its open block."""

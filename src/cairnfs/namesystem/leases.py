@@ -135,7 +135,7 @@ def resolve_by_id(tx: Transaction, caller: Caller, path: FsPath, id: InodeId) ->
         return lookup
     moved = path_of(tx, id) if 0 < id < 2**63 else None
     if moved is None:
-        return Lookup(path, lookup.inodes[:1], path.components or (b"",), 0)
+        return Lookup(path, lookup.inodes[:1], path.components or (b"",), 0, tx)
     return resolve(tx, moved)
 
 

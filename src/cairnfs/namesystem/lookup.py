@@ -13,10 +13,11 @@ from cairnfs.errors import (
     FileNotFoundException,
     ParentNotDirectoryException,
     PathIsNotDirectoryException,
+    SnapshotAccessControlException,
 )
 from cairnfs.modes import STICKY_BIT
 from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, InodeId, Kind
-from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.paths import DOT_SNAPSHOT, FsPath
 from cairnfs.namesystem.permissions import (
     Caller,
     check_access,
@@ -25,11 +26,12 @@ from cairnfs.namesystem.permissions import (
     check_sticky,
     check_traverse,
 )
+from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
 from cairnfs.store.base import Count, Key, Reading
 from cairnfs.store.schema import Table
 from cairnfs.transaction.hints import Hints
 from cairnfs.transaction.records import register
-from cairnfs.transaction.transaction import Transaction
+from cairnfs.transaction.transaction import Rows, Transaction
 
 register(Table.INODES, Inode, id_of=lambda inode: inode.id)
 
@@ -61,6 +63,9 @@ class Lookup(msgspec.Struct, frozen=True, gc=False):
     inodes: tuple[Inode, ...]
     missing: tuple[bytes, ...]
     covered_txid: int  # of the latest snapshot that covers the path
+    rows: Rows  # where to look for what is below: now, or in the snapshot that the path is in
+    snapshot: Snapshot | None = None
+    is_dot_snapshot: bool = False  # the path is that of a directory's list of snapshots
 
     @property
     def target(self) -> Inode | None:
@@ -87,6 +92,8 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
     """Find the inodes along a path; no permission is checked yet."""
     if path.is_reserved:
         path = _resolve_reserved(tx, path)
+    if path.snapshot_index >= 0:
+        return _resolve_in_snapshot(tx, path)
     components = path.components
     inodes, covered = tx.recall(components[:-1]) or _walk(tx, components[:-1])
     found = len(inodes) - 1
@@ -98,7 +105,43 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
             if child.covered_txid > covered:
                 covered = child.covered_txid
     tx.cover(covered)
-    return Lookup(path, inodes, components[found:], covered)
+    if tx.covered:
+        tx.mark(inode.id for inode in inodes if inode.kind is _DIRECTORY)
+    return Lookup(path, inodes, components[found:], covered, tx)
+
+
+def _resolve_in_snapshot(tx: Transaction, path: FsPath) -> Lookup:
+    """A path through `.snapshot`: the inodes before it as they are, those behind it as they were.
+
+    `.snapshot` itself is a directory like its own, and a snapshot one that has its name.
+    """
+    index = path.snapshot_index
+    base = resolve(tx, path.ancestor(index))
+    directory = base.target
+    if directory is None or not directory.is_snapshottable:
+        missing = path.components[len(base.inodes) - 1 :]
+        return Lookup(path, base.inodes, missing, base.covered_txid, tx)
+    dot = msgspec.structs.replace(
+        directory, name=DOT_SNAPSHOT, kind=Kind.DIRECTORY, quota=None, acl=None
+    )
+    inodes = [*base.inodes, dot]
+    covered, names = base.covered_txid, path.components[index + 1 :]
+    if not names:
+        return Lookup(path, tuple(inodes), (), covered, tx, is_dot_snapshot=True)
+    snapshot: Snapshot | None = tx.get(snapshot_key(directory.id, names[0]))
+    if snapshot is None:
+        return Lookup(path, tuple(inodes), names, covered, tx)
+    rows = tx.at(snapshot.txid)
+    inode = msgspec.structs.replace(snapshot.root, name=names[0])
+    inodes.append(inode)
+    for name in names[1:]:
+        child = rows.get((_INODES, inode.id, name)) if inode.is_directory else None
+        if child is None:
+            break
+        inode = child
+        inodes.append(inode)
+    missing = path.components[len(inodes) - 1 :]
+    return Lookup(path, tuple(inodes), missing, covered, rows, snapshot)
 
 
 def _walk(tx: Transaction, names: tuple[bytes, ...]) -> tuple[tuple[Inode, ...], int]:
@@ -149,6 +192,7 @@ def resolve_link_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Look
     """As `resolve_to_write`, but a link at the end is itself what is meant."""
     lookup = resolve(tx, path)
     _check_may_write(caller, path)
+    check_not_in_snapshot(lookup)
     check_traverse(caller, lookup.ancestors, lookup.path)
     return lookup
 
@@ -163,8 +207,18 @@ def resolve_link_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Loo
     path.check_valid_for_creation()
     lookup = resolve(tx, path)
     _check_may_write(caller, path)
+    check_not_in_snapshot(lookup)
     check_traverse(caller, lookup.ancestors, lookup.path, creating=True)
     return lookup
+
+
+def check_not_in_snapshot(lookup: Lookup) -> None:
+    """Snapshots are as they were, for ever."""
+    index = lookup.path.snapshot_index
+    if index >= 0 and len(lookup.inodes) > index + 1:
+        raise SnapshotAccessControlException(
+            f"Modification on a read-only snapshot is disallowed: {lookup.path}"
+        )
 
 
 def resolve_owned(tx: Transaction, caller: Caller, path: FsPath) -> tuple[Lookup, Inode]:
@@ -210,7 +264,7 @@ def check_parent_exists(lookup: Lookup) -> None:
 
 
 def check_subtree_access(
-    tx: Transaction, caller: Caller, path: FsPath, top: Inode, access: int, *, to_delete: bool
+    tx: Rows, caller: Caller, path: FsPath, top: Inode, access: int, *, to_delete: bool
 ) -> None:
     """The caller may do this in every directory at and below `top`.
 

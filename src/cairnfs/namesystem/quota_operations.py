@@ -95,8 +95,9 @@ def get_quota_usage(tx: Transaction, caller: Caller, path: FsPath) -> QuotaUsage
     target = lookup.target
     if target is None:
         raise FileNotFoundException(f"File/Directory does not exist: {lookup.path}")
-    check_subtree_access(tx, caller, lookup.path, target, Access.READ_EXECUTE, to_delete=False)
-    used = dict(subtree(tx, target))
+    rows = lookup.rows
+    check_subtree_access(rows, caller, lookup.path, target, Access.READ_EXECUTE, to_delete=False)
+    used = dict(subtree(rows, target))
     return QuotaUsage(
         used[Count.INODES],
         used.get(Count.SPACE_BYTES, 0),

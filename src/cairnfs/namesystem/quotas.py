@@ -23,7 +23,7 @@ from cairnfs.errors import (
 from cairnfs.namesystem.inodes import QUOTA_UNSET, ROOT_ID, Inode, Kind, Quota
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.store.base import Count
-from cairnfs.transaction.transaction import Counts, Transaction
+from cairnfs.transaction.transaction import Counts, Rows, Transaction
 
 ONE_FILE: Counts = ((int(Count.FILES), 1), (int(Count.INODES), 1))
 ONE_DIRECTORY: Counts = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
@@ -62,7 +62,7 @@ def space(length_bytes: int, charged_bytes: int) -> Counts:
     )
 
 
-def subtree(tx: Transaction, inode: Inode) -> Counts:
+def subtree(tx: Rows, inode: Inode) -> Counts:
     """What an inode and everything below it count for in the directories above."""
     if inode.kind is Kind.DIRECTORY:
         totals = tx.totals(inode.id).counts

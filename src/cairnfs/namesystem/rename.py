@@ -32,6 +32,7 @@ from cairnfs.namesystem.lookup import (
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_sticky
 from cairnfs.namesystem.quotas import add_entry, remove_entry, subtree
+from cairnfs.namesystem.snapshots import check_without_snapshots
 from cairnfs.store.base import Count
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
@@ -101,6 +102,7 @@ def rename2(
             f"rename destination parent {destination.path} is a file."
         )
     if replaced is not None:
+        check_without_snapshots(tx, destination, replaced)
         detach(tx, destination.ancestors, replaced)
     _move(tx, source, destination, inode)
 
@@ -111,8 +113,8 @@ def _inside(tx: Transaction, directory: Lookup, name: bytes) -> Lookup:
     path = directory.path.child(name)
     child = tx.get(inode_key(directory.target.id, name))
     if child is None:
-        return Lookup(path, directory.inodes, (name,), directory.covered_txid)
-    return Lookup(path, (*directory.inodes, child), (), directory.covered_txid)
+        return Lookup(path, directory.inodes, (name,), directory.covered_txid, tx)
+    return Lookup(path, (*directory.inodes, child), (), directory.covered_txid, tx)
 
 
 def _check_permissions(
@@ -166,6 +168,7 @@ def _check_overwrite(
 
 def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) -> None:
     """Take the inode out of one directory and put it into another."""
+    check_without_snapshots(tx, source, inode)
     if inode.is_directory:
         tx.require_alone()
     parent = destination.deepest

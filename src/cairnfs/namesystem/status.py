@@ -10,7 +10,7 @@ import msgspec
 
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.store.base import Count, Totals
-from cairnfs.transaction.transaction import Transaction
+from cairnfs.transaction.transaction import Rows
 
 _CHILDREN = int(Count.CHILDREN)
 
@@ -39,7 +39,7 @@ class FileStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.kind is Kind.DIRECTORY
 
 
-def status_of(tx: Transaction, inode: Inode, name: bytes = b"") -> FileStatus:
+def status_of(tx: Rows, inode: Inode, name: bytes = b"") -> FileStatus:
     """Describe an inode; of a directory, with the totals that are kept apart from it.
 
     Only listings tell names: a client appends the name to the path it asked about.

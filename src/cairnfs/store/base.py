@@ -4,7 +4,8 @@ A store knows keys, not directories.  It keeps
 
 - *rows*: `(table, a, b)` -> bytes, each with `since`, the TxID that wrote it,
   which is also its version;
-- *past* rows: versions that were superseded but are still needed, `[since, until)`;
+- *past* rows: versions that were superseded but are still needed, `[since, until)`: with
+  them rows and totals can be read as they were after any TxID that is still needed;
 - *totals*: vectors of counters that only ever add up, in one shard for each
   NameNode, so that two writers never wait for each other;
 - *replies* to calls that must not run twice;
@@ -25,6 +26,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
 
+from cairnfs.store.schema import Table
+
 Key = tuple[int, int, bytes]
 """`(table, a, b)`; keys of one table and one `a` are listed in order of `b`."""
 
@@ -37,6 +40,16 @@ class Row(NamedTuple):
 
     key: Key
     since: int
+    data: bytes
+
+
+class PastRow(NamedTuple):
+    """A version that was current from TxID `since` on, and no more from `until` on."""
+
+    key: Key
+    until: int
+    since: int
+    id: int | None
     data: bytes
 
 
@@ -99,6 +112,7 @@ class Count(enum.IntEnum):
     PROVIDED_BYTES = 9
     NVDIMM_BYTES = 10
     INODES = 11  # files, directories and links together: what a quota limits
+    SNAPSHOTS = 12  # those of the directories and files below
 
 
 class Totals(NamedTuple):
@@ -107,9 +121,25 @@ class Totals(NamedTuple):
     counts: tuple[int, ...]
     mtime_ms: int
     touched: int  # TxID that decided mtime_ms; 0: never touched
+    changed: int = 0  # the last TxID of the batch that last added to them
 
 
 NO_TOTALS = Totals((0,) * len(Count), 0, 0)
+
+
+def totals_key(id: int) -> Key:
+    """Where the past totals of a directory are kept; on a shared store, by shards."""
+    return (Table.TOTALS, id, b"")
+
+
+def encode_totals(totals: Totals) -> bytes:
+    """Past totals, as PostgreSQL's functions write them too."""
+    return f"{{{','.join(map(str, (totals.mtime_ms, totals.touched, *totals.counts)))}}}".encode()
+
+
+def decode_totals(data: bytes) -> Totals:
+    mtime_ms, touched, *counts = map(int, data[1:-1].split(b","))
+    return Totals(tuple(counts), mtime_ms, touched)
 
 
 class Put(NamedTuple):
@@ -130,12 +160,16 @@ class Keep(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """Totals to add to one directory; `order` 0 leaves its time alone."""
+    """Totals to add to one directory; `order` 0 leaves its time alone.
+
+    What they were before goes to the past if it is as old as `covered`.
+    """
 
     id: int
     counts: Sequence[int]
     mtime_ms: int
     order: int
+    covered: int = 0
 
 
 class Bound(NamedTuple):
@@ -176,6 +210,7 @@ class Batch:
     empties: list[tuple[int, int]] = field(default_factory=list)
     touches: list[Touch] = field(default_factory=list)
     drops: list[int] = field(default_factory=list)  # directories whose totals go
+    forgets: list[tuple[Key, int]] = field(default_factory=list)  # past rows: key, until
     bounds: list[Bound] = field(default_factory=list)
     replies: list[StoredReply] = field(default_factory=list)
 
@@ -206,6 +241,11 @@ class Reading:
     ids: list[tuple[int, int]] = field(default_factory=list)  # (table, id)
     scans: list[Scan] = field(default_factory=list)
     totals: list[int] = field(default_factory=list)
+    past: dict[int, Reading] = field(default_factory=dict)
+    """What to read as it was after these TxIDs; those have no `past` of their own."""
+
+    def is_empty(self) -> bool:
+        return not (self.keys or self.ids or self.scans or self.totals or self.past)
 
 
 @dataclass(slots=True)
@@ -216,8 +256,28 @@ class Found:
     ids: dict[tuple[int, int], list[Row]] = field(default_factory=dict)
     scans: dict[Scan, list[Row]] = field(default_factory=dict)
     totals: dict[int, Totals] = field(default_factory=dict)
+    past: dict[int, Found] = field(default_factory=dict)
     txid: int | None = field(default=None, compare=False)
     """The clock at that moment; a shared store tells it where totals are read."""
+
+
+def join_readings(readings: list[Reading]) -> Reading:
+    """One reading for several calls; each thing once."""
+    keys: dict[Key, None] = {}
+    joined = Reading()
+    for reading in readings:
+        keys.update(dict.fromkeys(reading.keys))
+        joined.ids += reading.ids
+        joined.scans += reading.scans
+        joined.totals += reading.totals
+        for txid, past in reading.past.items():
+            known = joined.past.get(txid)
+            joined.past[txid] = past if known is None else join_readings([known, past])
+    joined.keys = list(keys)
+    joined.ids = list(dict.fromkeys(joined.ids))
+    joined.scans = list(dict.fromkeys(joined.scans))
+    joined.totals = list(dict.fromkeys(joined.totals))
+    return joined
 
 
 class Conflict(Exception):
@@ -286,6 +346,10 @@ class LocalReads(Protocol):
 
     def totals(self, id: int) -> Totals: ...
 
+    def at(self, txid: int) -> LocalReads:
+        """The same as it was after this TxID, if a snapshot of it has been kept."""
+        ...
+
 
 class Store(Protocol):
     """A place where committed rows live; see the module's text for what holds."""
@@ -338,6 +402,14 @@ class Store(Protocol):
 
         What is committed until it has ended may be counted or not.
         """
+        ...
+
+    async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:
+        """Past rows in the order of `(until, key)`, behind `after`, up to `until`."""
+        ...
+
+    async def count_past(self) -> int:
+        """How many past rows there are."""
         ...
 
     async def last_txid(self) -> int:

@@ -35,6 +35,7 @@ from cairnfs.store.base import (
     LocalReads,
     LockMode,
     Member,
+    PastRow,
     Reading,
     Row,
     new_keys,
@@ -57,6 +58,10 @@ _LOCK_MODES = {LockMode.READ_COMMITTED: 0, LockMode.SHARED: 1, LockMode.EXCLUSIV
 _LOCK = "SELECT n, since, data FROM cairn_lock($1, $2, $3, $4)"
 _FIND_REPLIES = (
     "SELECT data FROM replies WHERE client_id = $1 AND last_call >= $2 AND first_call <= $2"
+)
+_SCAN_PAST = (
+    "SELECT t, a, b, until, since, id, data FROM past WHERE until <= $5"
+    " AND (until, t, a, b) > ($1, $2, $3, $4) ORDER BY until, t, a, b LIMIT $6"
 )
 _RESERVE = "UPDATE counters SET next = next + $2 WHERE name = $1 RETURNING next - $2"
 _DROP_REPLIES = (
@@ -178,6 +183,14 @@ class PostgresStore:
 
     async def count_rows(self, table: int) -> int:
         ((count,),) = await self.fetch("SELECT count(*) FROM records WHERE t = $1", table)
+        return int(count)
+
+    async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:
+        found = await self.fetch(_SCAN_PAST, after[0], *after[1], until, limit)
+        return [PastRow((t, a, b), *rest) for t, a, b, *rest in found]
+
+    async def count_past(self) -> int:
+        ((count,),) = await self.fetch("SELECT count(*) FROM past")
         return int(count)
 
     async def last_txid(self) -> int:
@@ -355,7 +368,7 @@ Fetch = Callable[..., Awaitable[list[Any]]]
 
 async def read_by(fetch: Fetch, reading: Reading) -> Found:
     """Read all of it in one statement."""
-    if not (reading.keys or reading.ids or reading.scans or reading.totals):
+    if reading.is_empty():
         return Found()
     statement, arguments = read_statement(reading)
     return collect(reading, await fetch(statement, *arguments))

@@ -47,7 +47,7 @@ BEGIN
                 SELECT coalesce(sum((ARRAY[
                     children, files, directories, symlinks, length_bytes, space_bytes,
                     ssd_bytes, disk_bytes, archive_bytes, provided_bytes, nvdimm_bytes,
-                    inodes])[u.count + 1]), 0)
+                    inodes, snapshots])[u.count + 1]), 0)
                 FROM totals WHERE totals.id = u.id);
     END IF;
     IF occupied IS NOT NULL OR exceeded IS NOT NULL THEN
@@ -96,8 +96,9 @@ CREATE FUNCTION cairn_commit(
     set_t integer[], set_a bigint[], set_b bytea[],
     set_id bigint[], set_order integer[], set_data bytea[],
     touch_id bigint[], touch_mtime bigint[], touch_order integer[],
-    touch_entries bigint[], touch_space bigint[],
+    touch_entries bigint[], touch_space bigint[], touch_covered bigint[],
     drop_id bigint[],
+    forget_t integer[], forget_a bigint[], forget_b bytea[], forget_until bigint[],
     reply_client bytea[], reply_calls text[], reply_data bytea[],
     reply_expires bigint,
     empty_t integer[], empty_a bigint[],
@@ -162,6 +163,19 @@ BEGIN
         END IF;
     END IF;
 
+    IF touch_covered IS NOT NULL THEN
+        -- Totals as they were, one row for each shard.
+        INSERT INTO past (t, a, b, until, since, id, data)
+            SELECT 100, s.id, int4send(s.shard), base_ + 1, s.changed, NULL,
+                convert_to(ARRAY[
+                    s.mtime_ms, s.touched, s.children, s.files, s.directories, s.symlinks,
+                    s.length_bytes, s.space_bytes, s.ssd_bytes, s.disk_bytes, s.archive_bytes,
+                    s.provided_bytes, s.nvdimm_bytes, s.inodes, s.snapshots]::text, 'UTF8')
+            FROM (SELECT unnest(touch_id), unnest(touch_covered), shard_) u (id, covered, shard)
+            JOIN totals s ON s.id = u.id AND s.shard = u.shard
+            WHERE s.changed <= u.covered;
+    END IF;
+
     IF touch_id IS NOT NULL THEN
         -- Nearly all of them are there already, and updating is cheaper than upserting.
         UPDATE totals AS old SET
@@ -172,6 +186,8 @@ BEGIN
             directories = old.directories + touch_entries[u.n + 2],
             symlinks = old.symlinks + touch_entries[u.n + 3],
             inodes = old.inodes + touch_entries[u.n + 4],
+            snapshots = old.snapshots + touch_entries[u.n + 5],
+            changed = base_ + size,
             length_bytes = old.length_bytes + coalesce(touch_space[u.s], 0),
             space_bytes = old.space_bytes + coalesce(touch_space[u.s + 1], 0),
             ssd_bytes = old.ssd_bytes + coalesce(touch_space[u.s + 2], 0),
@@ -180,26 +196,26 @@ BEGIN
             provided_bytes = old.provided_bytes + coalesce(touch_space[u.s + 5], 0),
             nvdimm_bytes = old.nvdimm_bytes + coalesce(touch_space[u.s + 6], 0)
         FROM (SELECT unnest(touch_id), unnest(touch_mtime), unnest(touch_order),
-                     generate_series(1, 5 * cardinality(touch_id), 5),
+                     generate_series(1, 6 * cardinality(touch_id), 6),
                      generate_series(1, 7 * cardinality(touch_id), 7), shard_)
             u (id, mtime_ms, o, n, s, shard)  -- as a column, or the plan begins with it
         WHERE old.id = u.id AND old.shard = u.shard;
         GET DIAGNOSTICS affected = ROW_COUNT;
         IF affected < cardinality(touch_id) THEN
             INSERT INTO totals (
-                id, shard, mtime_ms, touched, children, files, directories, symlinks, inodes,
-                length_bytes, space_bytes, ssd_bytes, disk_bytes, archive_bytes,
+                id, shard, mtime_ms, touched, changed, children, files, directories, symlinks,
+                inodes, snapshots, length_bytes, space_bytes, ssd_bytes, disk_bytes, archive_bytes,
                 provided_bytes, nvdimm_bytes)
             SELECT u.id, shard_, CASE WHEN u.o > 0 THEN u.mtime_ms ELSE 0 END,
-                CASE WHEN u.o > 0 THEN base_ + u.o ELSE 0 END,
+                CASE WHEN u.o > 0 THEN base_ + u.o ELSE 0 END, base_ + size,
                 touch_entries[u.n], touch_entries[u.n + 1], touch_entries[u.n + 2],
-                touch_entries[u.n + 3], touch_entries[u.n + 4],
+                touch_entries[u.n + 3], touch_entries[u.n + 4], touch_entries[u.n + 5],
                 coalesce(touch_space[u.s], 0), coalesce(touch_space[u.s + 1], 0),
                 coalesce(touch_space[u.s + 2], 0), coalesce(touch_space[u.s + 3], 0),
                 coalesce(touch_space[u.s + 4], 0), coalesce(touch_space[u.s + 5], 0),
                 coalesce(touch_space[u.s + 6], 0)
             FROM (SELECT unnest(touch_id), unnest(touch_mtime), unnest(touch_order),
-                         generate_series(1, 5 * cardinality(touch_id), 5),
+                         generate_series(1, 6 * cardinality(touch_id), 6),
                          generate_series(1, 7 * cardinality(touch_id), 7)) u (id, mtime_ms, o, n, s)
             ON CONFLICT DO NOTHING;
         END IF;
@@ -207,6 +223,13 @@ BEGIN
 
     IF drop_id IS NOT NULL THEN
         DELETE FROM totals USING unnest(drop_id) u (id) WHERE totals.id = u.id;
+    END IF;
+
+    IF forget_t IS NOT NULL THEN
+        DELETE FROM past p
+            USING (SELECT unnest(forget_t), unnest(forget_a), unnest(forget_b),
+                          unnest(forget_until)) u (t, a, b, until)
+            WHERE p.t = u.t AND p.a = u.a AND p.b = u.b AND p.until = u.until;
     END IF;
 
     IF reply_client IS NOT NULL THEN

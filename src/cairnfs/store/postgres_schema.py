@@ -24,6 +24,11 @@ MIGRATION_LOCK = 109266183908097  # postgres_functions.sql uses the next one
 MIGRATIONS: dict[int, str] = {
     1: "INSERT INTO counters VALUES ('storage', 1)",
     2: "UPDATE records SET a = 0, b = int8send(a) WHERE t = 2",  # leases are found in order
+    # Snapshots.
+    3: "ALTER TABLE totals ADD snapshots bigint NOT NULL DEFAULT 0,"
+    " ADD changed bigint NOT NULL DEFAULT 0;"
+    " CREATE INDEX past_by_until ON past (until, t, a, b);"
+    " CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL",
 }
 """`version -> script` that brings the tables of that version to the next one."""
 

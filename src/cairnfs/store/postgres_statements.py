@@ -18,8 +18,10 @@ from cairnfs.store.base import (
     Key,
     Reading,
     Row,
+    Scan,
     Totals,
     Touch,
+    decode_totals,
 )
 from cairnfs.store.schema import REPLY_RETENTION_MS
 
@@ -28,7 +30,7 @@ from cairnfs.store.schema import REPLY_RETENTION_MS
 # of an array.
 _READS = "TIBI"
 _OUTCOME = "TIITI"
-_COMMIT = f"NNNNN{_READS}TIBTTIB{2 * 'TIBITB'}IITIIIBSBN{_OUTCOME}"
+_COMMIT = f"NNNNN{_READS}TIBTTIB{2 * 'TIBITB'}IITIIIITIBIBSBN{_OUTCOME}"
 _CHECK = f"NN{_READS}{_OUTCOME}"
 _CASTS = {"T": "::text::integer[]", "I": "::text::bigint[]", "B": "::text::bytea[]"}
 
@@ -49,11 +51,15 @@ _ENTRIES = (
     int(Count.DIRECTORIES),
     int(Count.SYMLINKS),
     int(Count.INODES),
+    int(Count.SNAPSHOTS),
 )
 
 _KEYS, _IDS, _SCANS, _TOTALS, _CLOCK = range(5)
+_PAST_KEYS, _PAST_IDS, _PAST_SCANS, _PAST_TOTALS = range(5, 9)
 
-_WIDTHS = {_KEYS: 4, _IDS: 2, _SCANS: 4, _TOTALS: 1, _CLOCK: 0}  # arguments of each part
+# Arguments of each part.
+_WIDTHS = {_KEYS: 4, _IDS: 2, _SCANS: 4, _TOTALS: 1, _CLOCK: 0}
+_WIDTHS |= {_PAST_KEYS: 5, _PAST_IDS: 3, _PAST_SCANS: 5, _PAST_TOTALS: 2}
 _PARTS = {
     _KEYS: (
         "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
@@ -76,8 +82,51 @@ _PARTS = {
     ),
     _TOTALS: (
         "SELECT {part}, u.n, s.mtime_ms, NULL::bytea, s.touched, NULL::bytea,"
-        f" ARRAY[{', '.join(f's.{count.name.lower()}' for count in Count)}]"
+        f" ARRAY[{', '.join(f's.{count.name.lower()}' for count in Count)}, s.changed]"
         " FROM unnest({0}::text::bigint[]) WITH ORDINALITY u (id, n) JOIN totals s ON s.id = u.id"
+    ),
+    # The same as they were after a TxID: current still, or among the past rows.
+    _PAST_KEYS: (
+        "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
+        " FROM (SELECT unnest({0}::text::integer[]), unnest({1}::text::bigint[]),"
+        " unnest({2}::text::bytea[]), unnest({3}::text::bigint[]),"
+        " generate_series(1, {4}::integer)) u (t, a, b, txid, n)"
+        " CROSS JOIN LATERAL (SELECT since, data FROM records"
+        " WHERE t = u.t AND a = u.a AND b = u.b AND since <= u.txid"
+        " UNION ALL SELECT since, data FROM past"
+        " WHERE t = u.t AND a = u.a AND b = u.b AND until > u.txid AND since <= u.txid) r"
+    ),
+    _PAST_IDS: (
+        "SELECT {part}, u.n, r.a, r.b, r.since, r.data, NULL::bigint[]"
+        " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::text::bigint[])"
+        " WITH ORDINALITY u (t, id, txid, n)"
+        " CROSS JOIN LATERAL (SELECT a, b, since, data FROM records"
+        " WHERE id = u.id AND t = u.t AND id IS NOT NULL AND since <= u.txid"
+        " UNION ALL SELECT a, b, since, data FROM past"
+        " WHERE id = u.id AND t = u.t AND id IS NOT NULL AND until > u.txid"
+        " AND since <= u.txid) r"
+    ),
+    _PAST_SCANS: (
+        "SELECT {part}, u.n, u.a, r.b, r.since, r.data, NULL::bigint[]"
+        " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::text::bytea[],"
+        " {3}::text::bigint[], {4}::text::bigint[])"
+        " WITH ORDINALITY u (t, a, after, most, txid, n)"
+        " CROSS JOIN LATERAL ((SELECT b, since, data FROM records"
+        " WHERE t = u.t AND a = u.a AND b > u.after AND since <= u.txid"
+        " ORDER BY t, a, b LIMIT u.most)"
+        " UNION ALL (SELECT b, since, data FROM past"
+        " WHERE t = u.t AND a = u.a AND b > u.after AND until > u.txid AND since <= u.txid"
+        " ORDER BY t, a, b, until LIMIT u.most) ORDER BY b LIMIT u.most) r"
+    ),
+    _PAST_TOTALS: (
+        "SELECT {part}, u.n, s.mtime_ms, NULL::bytea, s.touched, s.data,"
+        " s.counts || s.changed"
+        " FROM unnest({0}::text::bigint[], {1}::text::bigint[]) WITH ORDINALITY u (id, txid, n)"
+        " CROSS JOIN LATERAL (SELECT mtime_ms, touched, NULL::bytea AS data, changed,"
+        f" ARRAY[{', '.join(count.name.lower() for count in Count)}] AS counts"
+        " FROM totals WHERE id = u.id AND changed <= u.txid"
+        " UNION ALL SELECT NULL, NULL, data, since, NULL FROM past"
+        " WHERE t = 100 AND a = u.id AND until > u.txid AND since <= u.txid) s"
     ),
     _CLOCK: (
         "SELECT {part}, 0, NULL::bigint, NULL::bytea, txid, NULL::bytea, NULL::bigint[]"
@@ -112,7 +161,52 @@ def read_statement(reading: Reading) -> tuple[str, list[Any]]:
     if reading.totals:
         parts += _TOTALS, _CLOCK
         arguments.append(numbers(reading.totals))
+    if reading.past:
+        more, past_arguments = _past_parts(reading)
+        parts += more
+        arguments += past_arguments
     return (_READ_KEYS if parts == [_KEYS] else _union(tuple(parts))), arguments
+
+
+def _past_parts(reading: Reading) -> tuple[list[int], list[Any]]:
+    """What is to be read as it was, and the arguments for that."""
+    parts, arguments = [], list[Any]()
+    keys, ids, scans, totals = past_columns(reading)
+    if keys:
+        t, a, b, txids = zip(*((*key, txid) for txid, key in keys), strict=True)
+        parts.append(_PAST_KEYS)
+        arguments += numbers(t), numbers(a), texts(b), numbers(txids), len(b)
+    if ids:
+        t, each, txids = zip(*((*pair, txid) for txid, pair in ids), strict=True)
+        parts.append(_PAST_IDS)
+        arguments += numbers(t), numbers(each), numbers(txids)
+    if scans:
+        t, a, b, limits, txids = zip(*((*scan, txid) for txid, scan in scans), strict=True)
+        parts.append(_PAST_SCANS)
+        arguments += numbers(t), numbers(a), texts(b), numbers(limits), numbers(txids)
+    if totals:
+        txids, each = zip(*totals, strict=True)
+        parts.append(_PAST_TOTALS)
+        arguments += numbers(each), numbers(txids)
+    return parts, arguments
+
+
+def past_columns(
+    reading: Reading,
+) -> tuple[
+    list[tuple[int, Key]],
+    list[tuple[int, tuple[int, int]]],
+    list[tuple[int, Scan]],
+    list[tuple[int, int]],
+]:
+    """Keys, ids, scans and totals of all TxIDs, each with its TxID."""
+    past = reading.past.items()
+    return (
+        [(txid, key) for txid, each in past for key in each.keys],
+        [(txid, pair) for txid, each in past for pair in each.ids],
+        [(txid, scan) for txid, each in past for scan in each.scans],
+        [(txid, id) for txid, each in past for id in each.totals],
+    )
 
 
 @cache
@@ -130,7 +224,7 @@ def collect(reading: Reading, records: Sequence[Any]) -> Found:
     """What the statement of `read_statement` has found."""
     keys = reading.keys
     found = Found()
-    if not (reading.ids or reading.scans or reading.totals):
+    if not (reading.ids or reading.scans or reading.totals or reading.past):
         rows = found.rows
         for n, since, data in records:
             key = keys[n - 1]
@@ -139,6 +233,8 @@ def collect(reading: Reading, records: Sequence[Any]) -> Found:
     found.ids = {pair: [] for pair in reading.ids}
     found.scans = {scan: [] for scan in reading.scans}
     found.totals = dict.fromkeys(reading.totals, NO_TOTALS)
+    if reading.past:
+        records = _collect_past(reading, found, records)
     for part, n, a, b, since, data, counts in records:
         if part == _KEYS:
             found.rows[keys[n - 1]] = Row(keys[n - 1], since, data)
@@ -152,15 +248,49 @@ def collect(reading: Reading, records: Sequence[Any]) -> Found:
             found.txid = since
         else:
             id = reading.totals[n - 1]
-            found.totals[id] = _add(found.totals[id], Totals(counts, a, since))
+            shard = Totals(tuple(counts[:-1]), a, since, counts[-1])
+            found.totals[id] = _add(found.totals[id], shard)
     return found
+
+
+def _collect_past(reading: Reading, found: Found, records: Sequence[Any]) -> list[Any]:
+    """Sort out what was read as it was; the other records are returned."""
+    for txid, each in reading.past.items():
+        found.past[txid] = Found(
+            ids={pair: [] for pair in each.ids},
+            scans={scan: [] for scan in each.scans},
+            totals=dict.fromkeys(each.totals, NO_TOTALS),
+        )
+    keys, ids, scans, totals = past_columns(reading)
+    others = []
+    for record in records:
+        part, n, a, b, since, data, counts = record
+        if part == _PAST_KEYS:
+            txid, key = keys[n - 1]
+            found.past[txid].rows[key] = Row(key, since, data)
+        elif part == _PAST_IDS:
+            txid, pair = ids[n - 1]
+            found.past[txid].ids[pair].append(Row((pair[0], a, b), since, data))
+        elif part == _PAST_SCANS:
+            txid, scan = scans[n - 1]
+            found.past[txid].scans[scan].append(Row((scan.table, a, b), since, data))
+        elif part == _PAST_TOTALS:
+            txid, id = totals[n - 1]
+            if data is None:
+                shard = Totals(tuple(counts[:-1]), a, since, counts[-1])
+            else:
+                shard = decode_totals(data)
+            found.past[txid].totals[id] = _add(found.past[txid].totals[id], shard)
+        else:
+            others.append(record)
+    return others
 
 
 def _add(left: Totals, right: Totals) -> Totals:
     """Two shards of one directory: counts add up, the later time stands."""
     latest = left if left.touched > right.touched else right
     counts = tuple(map(int.__add__, left.counts, right.counts))
-    return Totals(counts, latest.mtime_ms, latest.touched)
+    return Totals(counts, latest.mtime_ms, latest.touched, max(left.changed, right.changed))
 
 
 def batch_statement(batch: Batch) -> tuple[str, list[Any]]:
@@ -187,6 +317,7 @@ def _commit_arguments(batch: Batch) -> list[Any]:
             arguments += (None,) * 6
     arguments += _touches(batch.touches)
     arguments.append(batch.drops or None)
+    arguments += _keyed(batch.forgets, 1)
     arguments += _replies(batch)
     arguments.append(batch.now_ms + REPLY_RETENTION_MS)
     return _as_text(arguments + _outcome(batch), _COMMIT)
@@ -248,13 +379,17 @@ def _outcome(batch: Batch) -> list[Any]:
 
 def _touches(touches: Sequence[Touch]) -> list[Any]:
     if not touches:
-        return [None] * 5
+        return [None] * 6
     if len({touch.id for touch in touches}) < len(touches):
         touches = _merge(touches)
-    ids, counts, times, orders = zip(*touches, strict=True)
+    ids, counts, times, orders, covered = zip(*touches, strict=True)
     entries = [vector[count] for vector in counts for count in _ENTRIES]
     space = [count for vector in counts for count in vector[_SPACE]]
-    return [ids, times, orders, entries, space if any(space) else None]
+    return [
+        *(ids, times, orders, entries),
+        space if any(space) else None,
+        covered if any(covered) else None,
+    ]
 
 
 def _merge(touches: Iterable[Touch]) -> list[Touch]:
@@ -266,7 +401,8 @@ def _merge(touches: Iterable[Touch]) -> list[Touch]:
             counts = [x + y for x, y in zip(old.counts, touch.counts, strict=True)]
             # As if applied one after the other: the later one that has a time sets it.
             timed = touch if touch.order else old
-            touch = Touch(touch.id, counts, timed.mtime_ms, max(old.order, touch.order))
+            order, covered = max(old.order, touch.order), max(old.covered, touch.covered)
+            touch = Touch(touch.id, counts, timed.mtime_ms, order, covered)
         merged[touch.id] = touch
     return list(merged.values())
 

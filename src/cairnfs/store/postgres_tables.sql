@@ -1,4 +1,4 @@
--- The tables of a namespace on PostgreSQL, schema version 2.
+-- The tables of a namespace on PostgreSQL, schema version 4.
 --
 -- Run once, by format_database, with search_path = cairnfs.  A later version changes
 -- them by a migration (postgres_schema.py).
@@ -25,6 +25,8 @@ CREATE TABLE past (
     t integer NOT NULL, a bigint NOT NULL, b bytea NOT NULL,
     until bigint NOT NULL, since bigint NOT NULL, id bigint, data bytea NOT NULL,
     PRIMARY KEY (t, a, b, until));
+CREATE INDEX past_by_until ON past (until, t, a, b);
+CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL;
 
 -- One row for each directory and each NameNode that ever touched it.
 CREATE TABLE totals (
@@ -34,6 +36,7 @@ CREATE TABLE totals (
     symlinks bigint NOT NULL, length_bytes bigint NOT NULL, space_bytes bigint NOT NULL,
     ssd_bytes bigint NOT NULL, disk_bytes bigint NOT NULL, archive_bytes bigint NOT NULL,
     provided_bytes bigint NOT NULL, nvdimm_bytes bigint NOT NULL, inodes bigint NOT NULL,
+    snapshots bigint NOT NULL DEFAULT 0, changed bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (id, shard))
     WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000,
           autovacuum_vacuum_scale_factor = 0.05);

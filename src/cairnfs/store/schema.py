@@ -13,8 +13,14 @@
 | INVALIDATIONS | storage      | block id      | block id     | replicas to be deleted            |
 | DELETIONS     | storage      | block id      |              | replicas that were, not long ago  |
 | RECOVERIES    | 0            | block id      |              | blocks whose writers are gone     |
+| SNAPSHOTTABLE | 0            | inode id      |              | of what snapshots may be taken    |
+| SNAPSHOTS     | inode id     | name          |              | snapshots of it                   |
+| MOMENTS       | 0            | TxID, inode   |              | the same in the order of TxIDs    |
+| HELD          | 0            | TxID, inode   |              | orphans that a snapshot needs     |
+| REMOVALS      | 0            | TxID, inode   |              | deleted snapshots to be reclaimed |
 
-`INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order.
+`INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
+packs a TxID and an id.  Totals are past rows of their own, as if they were rows of TOTALS.
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ from __future__ import annotations
 import enum
 import struct
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class Table(enum.IntEnum):
@@ -39,6 +45,12 @@ class Table(enum.IntEnum):
     INVALIDATIONS = 8
     DELETIONS = 9
     RECOVERIES = 10
+    SNAPSHOTTABLE = 11
+    SNAPSHOTS = 12
+    MOMENTS = 13
+    HELD = 14
+    REMOVALS = 15
+    TOTALS = 100  # of past rows only
 
 
 KEEPS_PAST = frozenset({int(Table.INODES), int(Table.BLOCKS)})
@@ -46,6 +58,7 @@ KEEPS_PAST = frozenset({int(Table.INODES), int(Table.BLOCKS)})
 
 INDEX = struct.Struct(">I")
 NUMBER = struct.Struct(">Q")
+PAIR = struct.Struct(">QQ")
 
 FIRST_INODE_ID = 16386  # the root is 16385
 FIRST_BLOCK_ID = (1 << 30) + 1  # 1073741825, as in HDFS

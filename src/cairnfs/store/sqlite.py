@@ -27,19 +27,24 @@ from cairnfs.store.base import (
     LocalReads,
     LockMode,
     Member,
+    PastRow,
     Reading,
     Row,
     Scan,
     Totals,
+    encode_totals,
+    totals_key,
 )
 from cairnfs.store.locks import LockTable
 from cairnfs.store.sqlite_backlog import (
     Backlog,
+    Version,
     change_of,
     decode_change,
     encode_change,
     unpack_calls,
 )
+from cairnfs.store.sqlite_past import PastReads
 from cairnfs.store.sqlite_schema import (
     COUNT_COLUMNS,
     connect,
@@ -59,10 +64,13 @@ _SELECT_ID = (
 _SELECT_SCAN = (
     "SELECT b, since, data FROM records WHERE t = ? AND a = ? AND b > ? ORDER BY b LIMIT ?"
 )
-_SELECT_TOTALS = f"SELECT mtime_ms, touched, {_SUM_COLUMNS} FROM totals WHERE id = ?"
-_KEEP = (
-    "INSERT INTO past (t, a, b, until, since, id, data)"
-    " SELECT t, a, b, ?, since, id, data FROM records WHERE t = ? AND a = ? AND b = ?"
+_SELECT_TOTALS = f"SELECT mtime_ms, touched, changed, {_SUM_COLUMNS} FROM totals WHERE id = ?"
+_SELECT_VERSION = "SELECT id, since, data FROM records WHERE t = ? AND a = ? AND b = ?"
+_FORGET = "DELETE FROM past WHERE t = ? AND a = ? AND b = ? AND until = ?"
+_SCAN_PAST = (
+    "SELECT t, a, b, until, since, id, data FROM past INDEXED BY past_by_until"
+    " WHERE until >= ?1 AND until <= ?5 AND (until, t, a, b) > (?1, ?2, ?3, ?4)"
+    " ORDER BY until, t, a, b LIMIT ?6"
 )
 _FIND = "SELECT t, a, b FROM records WHERE t = ? AND a = ? AND b = ?"
 _COUNT_REST = "SELECT count(*) FROM records WHERE t = ? AND (a, b) > (?, ?)"
@@ -136,20 +144,23 @@ class SqliteStore:
 
     def totals(self, id: int) -> Totals:
         found = self._fetch(_SELECT_TOTALS, (id,))
-        stored = Totals(found[0][2:], found[0][0], found[0][1]) if found else NO_TOTALS
+        stored = Totals(found[0][3:], *found[0][:3]) if found else NO_TOTALS
         return self._backlog.totals(id, stored)
+
+    def at(self, txid: int) -> LocalReads:
+        return PastReads(self, self._fetch, txid)
+
+    @property
+    def backlog(self) -> Backlog:
+        return self._backlog
 
     def clock(self) -> int:
         return self._txid
 
     async def read(self, reading: Reading) -> Found:
-        rows = ((key, self.row(key)) for key in reading.keys)
-        return Found(
-            rows={key: row for key, row in rows if row is not None},
-            ids={pair: self.rows_of_id(*pair) for pair in reading.ids},
-            scans={scan: self.scan(scan) for scan in reading.scans},
-            totals={id: self.totals(id) for id in reading.totals},
-        )
+        found = _read_all(self, reading)
+        found.past = {txid: _read_all(self.at(txid), past) for txid, past in reading.past.items()}
+        return found
 
     async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
         found = self._fetch(
@@ -179,21 +190,21 @@ class SqliteStore:
         With `journal` the batch may go there alone, unless it depends on the tables or
         enough is waiting for them.
         """
-        needs_tables = batch.keeps or batch.drops or batch.empties or batch.bounds
+        needs_tables = batch.drops or batch.empties or batch.bounds or batch.forgets
         base = self._txid
-        change = change_of(batch, base)
         with self._writing() as db:
             self._validate(db, batch)
+            change = change_of(batch, base, self._kept(batch, base))
             if journal and not needs_tables and self._backlog.calls < JOURNALED_CALLS_MAX:
                 db.execute("INSERT INTO journal (data) VALUES (?)", (encode_change(change),))
                 backlog = None
             else:
                 self._write_tables(db, change.last_txid)
-                if batch.keeps:
-                    db.executemany(_KEEP, [(base + order, *key) for key, order in batch.keeps])
                 Backlog([change]).write(db)
                 if batch.drops:
                     db.executemany("DELETE FROM totals WHERE id = ?", [(id,) for id in batch.drops])
+                if batch.forgets:
+                    db.executemany(_FORGET, [(*key, until) for key, until in batch.forgets])
                 self._check_outcome(db, batch)
                 backlog = Backlog()
         if backlog is None:
@@ -203,11 +214,41 @@ class SqliteStore:
         self._txid = change.last_txid
         return base
 
+    def _kept(self, batch: Batch, base: int) -> list[PastRow]:
+        """What a batch supersedes and a snapshot needs."""
+        past = []
+        for key, order in batch.keeps:
+            if self._backlog.knows(key):
+                version = self._backlog.version(key)
+            else:
+                found = self._fetch(_SELECT_VERSION, key)
+                version = Version(*found[0]) if found else None
+            if version is not None:
+                past.append(PastRow(key, base + order, version.since, version.id, version.data))
+        for id, covered in {touch.id: touch.covered for touch in batch.touches}.items():
+            totals = self.totals(id) if covered else NO_TOTALS
+            if totals is not NO_TOTALS and totals.changed <= covered:
+                past.append(
+                    PastRow(totals_key(id), base + 1, totals.changed, None, encode_totals(totals))
+                )
+        return past
+
     async def settle(self, member: Member) -> int | None:
         raise AssertionError("a commit to a file of our own is never unknown")
 
+    async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:
+        self.write_backlog()
+        from_until, key = after
+        found = self._fetch(_SCAN_PAST, (from_until, *key, until, limit))
+        return [PastRow((t, a, b), *rest) for t, a, b, *rest in found]
+
+    async def count_past(self) -> int:
+        self.write_backlog()
+        ((count,),) = self._fetch("SELECT count(*) FROM past")
+        return int(count)
+
     async def count_rows(self, table: int) -> int:
-        self._settle()
+        self.write_backlog()
         count, after = 0, (-1, b"")
         while page_end := self._fetch(_FIND_PAGE_END, (table, *after, COUNTED_AT_ONCE)):
             count, after = count + COUNTED_AT_ONCE, page_end[0]
@@ -235,7 +276,7 @@ class SqliteStore:
         return int(first)
 
     async def drop_expired_replies(self, now_ms: int, limit: int) -> int:
-        self._settle()
+        self.write_backlog()
         db = self._db_for_writing()
         try:
             db.execute(
@@ -257,7 +298,7 @@ class SqliteStore:
 
     async def close(self) -> None:
         with suppress(StoreUnavailableException):  # then from the journal, the next time
-            self._settle()
+            self.write_backlog()
         if self._files != (_identity(self._path), _identity(self._wal)):
             self._empty_wal()
         self._connection.close()
@@ -292,7 +333,7 @@ class SqliteStore:
             self._txid = changes[-1].last_txid
         self._backlog = Backlog(changes)
 
-    def _settle(self) -> None:
+    def write_backlog(self) -> None:
         """Bring the tables up to date."""
         if self._backlog:
             with self._writing() as db:
@@ -353,13 +394,10 @@ class SqliteStore:
         exceeded = []
         for id, count, limit in batch.bounds:
             found = db.execute(_SELECT_TOTALS, (id,)).fetchone()
-            if found and found[2 + count] > limit:
+            if found and found[3 + count] > limit:
                 exceeded.append(id)
         if occupied or exceeded:
             raise Conflict(directories=[a for _, a in occupied] + exceeded)
-
-    def _db(self) -> apsw.Connection:
-        return self._connection
 
     def _db_for_writing(self) -> apsw.Connection:
         """The connection, after a look whether its files are still where we opened them.
@@ -434,6 +472,16 @@ class _SqliteTransaction:
         while self._held:
             key, exclusive = self._held.pop()
             self._locks.release(key, exclusive=exclusive)
+
+
+def _read_all(reads: LocalReads, reading: Reading) -> Found:
+    rows = ((key, reads.row(key)) for key in reading.keys)
+    return Found(
+        rows={key: row for key, row in rows if row is not None},
+        ids={pair: reads.rows_of_id(*pair) for pair in reading.ids},
+        scans={scan: reads.scan(scan) for scan in reading.scans},
+        totals={id: reads.totals(id) for id in reading.totals},
+    )
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

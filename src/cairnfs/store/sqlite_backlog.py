@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import operator
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import apsw
 import msgspec
 
-from cairnfs.store.base import Batch, Key, Row, Scan, Totals, scan_under
+from cairnfs.store.base import Batch, Count, Key, PastRow, Row, Scan, Totals, scan_under
 from cairnfs.store.schema import REPLY_RETENTION_MS
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 
@@ -31,12 +31,13 @@ _PUT = (
 )
 _DELETE = "DELETE FROM records WHERE t = ? AND a = ? AND b = ?"
 _TOUCH = (
-    f"INSERT INTO totals (id, mtime_ms, touched, {', '.join(COUNT_COLUMNS)})"
-    f" VALUES ({', '.join('?' * (3 + len(COUNT_COLUMNS)))}) ON CONFLICT (id) DO UPDATE SET"
+    f"INSERT INTO totals (id, mtime_ms, touched, changed, {', '.join(COUNT_COLUMNS)})"
+    f" VALUES ({', '.join('?' * (4 + len(COUNT_COLUMNS)))}) ON CONFLICT (id) DO UPDATE SET"
     " mtime_ms = iif(excluded.touched > 0, excluded.mtime_ms, mtime_ms),"
-    " touched = max(touched, excluded.touched), "
+    " touched = max(touched, excluded.touched), changed = excluded.changed, "
     + ", ".join(f"{name} = {name} + excluded.{name}" for name in COUNT_COLUMNS)
 )
+_KEEP = "INSERT INTO past (t, a, b, until, since, id, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _INSERT_REPLY = (
     "INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, calls, data)"
     " VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -57,6 +58,7 @@ class Addition(NamedTuple):
     counts: tuple[int, ...]
     mtime_ms: int
     touched: int  # 0: the time stays
+    changed: int = 0  # the last TxID of the batch that added it
 
 
 class Replies(NamedTuple):
@@ -78,9 +80,10 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     puts: list[tuple[Key, Version]]
     touches: list[tuple[int, Addition]]
     replies: list[Replies]
+    past: list[PastRow] = []  # what was there before, where a snapshot needs it
 
 
-def change_of(batch: Batch, base: int) -> Change:
+def change_of(batch: Batch, base: int, past: list[PastRow]) -> Change:
     """The changes of a batch whose transactions come after the TxID `base`."""
     last_txid = base + batch.size
     expires_ms = batch.now_ms + REPLY_RETENTION_MS
@@ -90,15 +93,32 @@ def change_of(batch: Batch, base: int) -> Change:
         batch.deletes,
         [(key, Version(id, base + order, data)) for key, id, order, data, _ in batch.puts],
         [
-            (id, Addition(tuple(counts), mtime_ms if order else 0, order and base + order))
-            for id, counts, mtime_ms, order in batch.touches
+            (
+                id,
+                Addition(
+                    tuple(counts), mtime_ms if order else 0, order and base + order, last_txid
+                ),
+            )
+            for id, counts, mtime_ms, order, _ in batch.touches
         ],
         [Replies(*reply[:2], last_txid, expires_ms, reply[2]) for reply in batch.replies],
+        past,
     )
 
 
 encode_change = msgspec.msgpack.Encoder().encode
-decode_change = msgspec.msgpack.Decoder(Change).decode
+_decode = msgspec.msgpack.Decoder(Change).decode
+
+
+def decode_change(data: bytes) -> Change:
+    """A row of the journal; one that is older than a counter lacks it."""
+    change = _decode(data)
+    for n, (id, addition) in enumerate(change.touches):
+        lacking = len(Count) - len(addition.counts)
+        if lacking:
+            counts = addition.counts + (0,) * lacking
+            change.touches[n] = id, addition._replace(counts=counts)
+    return change
 
 
 class Backlog:
@@ -111,6 +131,7 @@ class Backlog:
         self._totals: dict[int, Addition] = {}
         self._replies: list[Replies] = []
         self._replied: dict[bytes, set[int]] = {}  # client, numbers of its calls
+        self._past: list[PastRow] = []
         # By id and by prefix, once somebody has asked.
         self._keys_of_id: dict[tuple[int, int], set[Key]] | None = None
         self._keys_below: dict[tuple[int, int], set[Key]] | None = None
@@ -133,6 +154,7 @@ class Backlog:
         for id, addition in change.touches:
             before = self._totals.get(id)
             self._totals[id] = addition if before is None else _sum(before, addition)
+        self._past += change.past
         for replies in change.replies:
             self._replies.append(replies)
             self._replied.setdefault(replies.client_id, set()).update(replies.calls)
@@ -146,6 +168,19 @@ class Backlog:
         """The row of a key that is known."""
         version = self._rows[key]
         return None if version is None else Row(key, version.since, version.data)
+
+    def version(self, key: Key) -> Version | None:
+        """As `row`, as it is stored."""
+        return self._rows[key]
+
+    @property
+    def has_past(self) -> bool:
+        """Whether past rows wait."""
+        return bool(self._past)
+
+    def changes_below(self, table: int, a: int) -> bool:
+        """Whether a row with this prefix waits."""
+        return bool(self._keys_with_prefix(table, a))
 
     def rows_of_id(self, table: int, id: int, stored: list[Row]) -> list[Row]:
         if not self._rows:
@@ -161,10 +196,7 @@ class Backlog:
         return rows
 
     def scan(self, scan: Scan, read: Callable[[Scan], list[tuple[Key, Row]]]) -> list[Row]:
-        if self._keys_below is None:
-            self._keys_below = {}
-            self._index_prefixes(self._rows)
-        keys = self._keys_below.get((scan.table, scan.a), ())
+        keys = self._keys_with_prefix(scan.table, scan.a)
         changed = {key: self.row(key) for key in keys}
         return [row for _, row in scan_under(changed, scan, read)]
 
@@ -174,8 +206,8 @@ class Backlog:
             return stored
         counts = tuple(map(operator.add, stored.counts, addition.counts))
         if not addition.touched:
-            return stored._replace(counts=counts)
-        return Totals(counts, addition.mtime_ms, addition.touched)
+            return stored._replace(counts=counts, changed=addition.changed)
+        return Totals(counts, addition.mtime_ms, addition.touched, addition.changed)
 
     def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
         """Blobs that may hold the reply to a call, as the store finds them."""
@@ -193,6 +225,8 @@ class Backlog:
 
     def write(self, db: apsw.Connection) -> None:
         """Write everything, in the order of the tables, as a part of a transaction."""
+        if self._past:
+            db.executemany(_KEEP, [(*key, *rest) for key, *rest in self._past])
         rows = sorted(self._rows.items())
         deletes = [key for key, version in rows if version is None]
         if deletes:
@@ -202,8 +236,8 @@ class Backlog:
             db.executemany(_PUT, puts)
         if self._totals:
             totals = [
-                (id, mtime_ms, touched, *counts)
-                for id, (counts, mtime_ms, touched) in sorted(self._totals.items())
+                (id, mtime_ms, touched, changed, *counts)
+                for id, (counts, mtime_ms, touched, changed) in sorted(self._totals.items())
             ]
             db.executemany(_TOUCH, totals)
         if self._replies:
@@ -219,6 +253,12 @@ class Backlog:
             if version is not None and version.id is not None:
                 self._keys_of_id.setdefault((key[0], version.id), set()).add(key)
 
+    def _keys_with_prefix(self, table: int, a: int) -> Collection[Key]:
+        if self._keys_below is None:
+            self._keys_below = {}
+            self._index_prefixes(self._rows)
+        return self._keys_below.get((table, a), ())
+
     def _index_prefixes(self, keys: Iterable[Key]) -> None:
         assert self._keys_below is not None
         for key in keys:
@@ -231,8 +271,8 @@ _NOBODY: set[int] = set()
 def _sum(before: Addition, after: Addition) -> Addition:
     counts = tuple(map(operator.add, before.counts, after.counts))
     if after.touched:
-        return Addition(counts, after.mtime_ms, after.touched)
-    return before._replace(counts=counts)
+        return after._replace(counts=counts)
+    return before._replace(counts=counts, changed=after.changed)
 
 
 def pack_calls(calls: Sequence[int]) -> bytes:

@@ -35,10 +35,12 @@ CREATE TABLE past (
     t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
     until INTEGER NOT NULL, since INTEGER NOT NULL, id INTEGER, data BLOB NOT NULL,
     PRIMARY KEY (t, a, b, until)) WITHOUT ROWID;
+CREATE INDEX past_by_until ON past (until);
+CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL;
 CREATE TABLE totals (
     id INTEGER PRIMARY KEY,
     {", ".join(f"{name} INTEGER NOT NULL" for name in COUNT_COLUMNS)},
-    mtime_ms INTEGER NOT NULL, touched INTEGER NOT NULL);
+    mtime_ms INTEGER NOT NULL, touched INTEGER NOT NULL, changed INTEGER NOT NULL);
 CREATE TABLE replies (
     client_id BLOB NOT NULL, last_call INTEGER NOT NULL, txid INTEGER NOT NULL,
     first_call INTEGER NOT NULL, expires_ms INTEGER NOT NULL, calls BLOB NOT NULL,
@@ -52,6 +54,11 @@ MIGRATIONS: dict[int, str] = {
     # Leases are found in the order of their files.
     2: "UPDATE records SET a = 0, b = unhex(printf('%016x', a)) WHERE t = 2;"
     " CREATE TABLE journal (n INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+    # Snapshots.
+    3: "ALTER TABLE totals ADD COLUMN snapshots INTEGER NOT NULL DEFAULT 0;"
+    " ALTER TABLE totals ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;"
+    " CREATE INDEX past_by_until ON past (until);"
+    " CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL",
 }
 """`version -> script` that brings a file of that version to the next one."""
 

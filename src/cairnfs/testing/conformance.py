@@ -8,7 +8,7 @@ tests/store/test_conformance.py runs each of them for each store.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 
 from cairnfs.store.base import (
     ABSENT,
@@ -19,6 +19,7 @@ from cairnfs.store.base import (
     Count,
     Keep,
     Key,
+    PastRow,
     Put,
     Reading,
     Row,
@@ -57,7 +58,8 @@ async def rows_of(store: Store, *keys: Key) -> dict[Key, Row]:
 
 
 async def totals_of(store: Store, id: int) -> Totals:
-    return (await store.read(Reading(totals=[id]))).totals[id]
+    """The totals, whenever they were last added to."""
+    return (await store.read(Reading(totals=[id]))).totals[id]._replace(changed=0)
 
 
 async def last_txid(store: Store) -> int:
@@ -264,13 +266,16 @@ class StoreConformance(ConcurrencyConformance):
     # Totals.
 
     async def check_totals_add_up(self) -> None:
-        first = Batch(size=1, now_ms=0, touches=[Touch(1, list(range(1, 13)), 50, 1)])
+        first = Batch(size=1, now_ms=0, touches=[Touch(1, list(range(1, len(Count) + 1)), 50, 1)])
         await self.store.commit(first)
         second = Batch(size=2, now_ms=0)
-        second.touches = [Touch(1, [-n for n in range(12)], 60, 2), Touch(2, [1] * 12, 70, 1)]
+        second.touches = [
+            Touch(1, [-n for n in range(len(Count))], 60, 2),
+            Touch(2, [1] * len(Count), 70, 1),
+        ]
         await self.store.commit(second)
-        assert await totals_of(self.store, 1) == Totals((1,) * 12, 60, 3)
-        assert await totals_of(self.store, 2) == Totals((1,) * 12, 70, 2)
+        assert await totals_of(self.store, 1) == Totals((1,) * len(Count), 60, 3)
+        assert await totals_of(self.store, 2) == Totals((1,) * len(Count), 70, 2)
 
     async def check_order_zero_leaves_the_time_alone(self) -> None:
         await self.store.commit(Batch(1, 0, touches=[Touch(1, counts(files=1), 50, 1)]))
@@ -304,12 +309,56 @@ class StoreConformance(ConcurrencyConformance):
         batch = Batch(size=3, now_ms=0, keeps=[Keep(A, 2), Keep(B, 3), Keep(C, 1)])
         batch.deletes, batch.puts = [A], [replace(B, b"3", order=3)]
         await self.store.commit(batch)
-        past = sorted(await self.past_rows())
-        assert past == [(0, 1, b"a", 3, 1, 4, b"1"), (0, 1, b"b", 4, 1, None, b"2")]
+        past = await self.store.scan_past((0, (0, 0, b"")), 9, 9)
+        assert past == [PastRow(A, 3, 1, 4, b"1"), PastRow(B, 4, 1, None, b"2")]
 
-    async def past_rows(self) -> Sequence[tuple[object, ...]]:
-        """`(t, a, b, until, since, id, data)`, by whatever means the store has."""
-        raise NotImplementedError
+    async def check_rows_are_read_as_they_were(self) -> None:
+        s1 = 1 + await self.store.commit(Batch(1, 0, puts=[put(A, b"1", id=4), put(B, b"2")]))
+        batch = Batch(1, 0, keeps=[Keep(A, 1), Keep(B, 1)], deletes=[B])
+        batch.puts = [put(C, b"3"), replace(A, b"1b", id=4)]
+        s2 = 1 + await self.store.commit(batch)
+        await self.store.commit(Batch(1, 0, deletes=[A], keeps=[Keep(A, 1)]))
+        scan, wide = Scan(0, 1, b"", 1), Scan(0, 1, b"", 9)
+        asked = Reading(keys=[A, B, C], ids=[(0, 4)], scans=[scan, wide])
+        found = await self.store.read(Reading(keys=[A, C], past={s1: asked, s2: asked}))
+        assert found.rows == {C: Row(C, s2, b"3")}
+        first, second = found.past[s1], found.past[s2]
+        a1, a2 = Row(A, s1, b"1"), Row(A, s2, b"1b")
+        assert first.rows == {A: a1, B: Row(B, s1, b"2")}
+        assert first.ids == {(0, 4): [a1]}
+        assert first.scans == {scan: [a1], wide: [a1, Row(B, s1, b"2")]}
+        assert second.rows == {A: a2, C: Row(C, s2, b"3")}
+        assert second.ids == {(0, 4): [a2]}
+        assert second.scans == {scan: [a2], wide: [a2]}
+
+    async def check_totals_are_read_as_they_were(self) -> None:
+        one, times = counts(files=1, snapshots=2), []
+        for covered in (0, 1, 1, 3):
+            touch = Touch(7, one, 10 * covered, 1, covered)
+            times.append(1 + await self.store.commit(Batch(1, 0, touches=[touch])))
+        assert times == [1, 2, 3, 4]
+        asked = Reading(totals=[7, 8])
+        found = await self.store.read(Reading(totals=[7], past={1: asked, 3: asked, 4: asked}))
+        assert found.totals[7] == Totals(tuple(counts(files=4, snapshots=8)), 30, 4, 4)
+        assert found.past[1].totals[7][:3] == (tuple(counts(files=1, snapshots=2)), 0, 1)
+        assert found.past[3].totals[7][:3] == (tuple(counts(files=3, snapshots=6)), 10, 3)
+        assert found.past[4].totals[7] == found.totals[7]
+        assert found.past[1].totals[8] == NO_TOTALS
+        assert await self.store.count_past() == 2
+
+    async def check_past_rows_are_listed_and_forgotten(self) -> None:
+        await self.store.commit(Batch(1, 0, puts=[put(A, b"1", id=4), put(B, b"2")]))
+        batch = Batch(2, 0, keeps=[Keep(A, 2), Keep(B, 1)], deletes=[A, B])
+        await self.store.commit(batch)
+        a, b = PastRow(A, 3, 1, 4, b"1"), PastRow(B, 2, 1, None, b"2")
+        start = (0, (0, 0, b""))
+        assert await self.store.scan_past(start, 9, 9) == [b, a]
+        assert await self.store.scan_past(start, 2, 9) == [b]
+        assert await self.store.scan_past(start, 9, 1) == [b]
+        assert await self.store.scan_past((2, B), 9, 9) == [a]
+        await self.store.commit(Batch(1, 0, forgets=[(B, 2), (A, 7)]))
+        assert await self.store.scan_past(start, 9, 9) == [a]
+        assert await self.store.count_past() == 1
 
     async def check_replies_are_found_by_call_until_they_expire(self) -> None:
         reply = StoredReply(b"client", (5, 7), b"5 and 7")

@@ -24,6 +24,7 @@ from cairnfs.store.base import (
     LocalReads,
     LockMode,
     Member,
+    PastRow,
     Reading,
     Row,
     Store,
@@ -90,6 +91,12 @@ class SteppedStore:
 
     async def count_rows(self, table: int) -> int:
         return await self.inner.count_rows(table)
+
+    async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:
+        return await self.inner.scan_past(after, until, limit)
+
+    async def count_past(self) -> int:
+        return await self.inner.count_past()
 
     async def last_txid(self) -> int:
         return await self.inner.last_txid()

@@ -32,7 +32,7 @@ from cairnfs.store.base import (
     Store,
     Totals,
 )
-from cairnfs.store.schema import INDEX, NUMBER, Table
+from cairnfs.store.schema import INDEX, NUMBER, PAIR, Table
 from cairnfs.transaction.records import decode
 
 PAGE = 1000
@@ -145,8 +145,12 @@ async def _read_namespace(store: Reader) -> Namespace:
     async for row in _scan(store, Table.ORPHANS, 0):
         (id,) = NUMBER.unpack(row.key[2])
         namespace.orphans[id] = decode(Table.ORPHANS, row.data)
+    async for row in _scan(store, Table.HELD, 0):
+        _, id = PAIR.unpack(row.key[2])
+        assert id not in namespace.orphans, f"orphan {id} is held, and to be reclaimed"
+        namespace.orphans[id] = decode(Table.HELD, row.data)
     for id, orphan in namespace.orphans.items():
-        if orphan.kind is Kind.DIRECTORY:
+        if orphan.kind is Kind.DIRECTORY and not orphan.is_attached:
             async for row in _scan(store, Table.INODES, id):
                 await _read_tree(store, namespace.detached, f"orphan {id}", row)
     return namespace

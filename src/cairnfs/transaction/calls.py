@@ -45,6 +45,7 @@ class Operation(Generic[R]):
     name: str
     mutates: bool
     at_most_once: bool
+    solitary: bool
 
     @property
     def reply_type(self) -> Any:
@@ -53,12 +54,14 @@ class Operation(Generic[R]):
 
 
 def operation(
-    *, mutates: bool = True, at_most_once: bool = False
+    *, mutates: bool = True, at_most_once: bool = False, solitary: bool = False
 ) -> Callable[[Callable[..., R]], Operation[R]]:
     """Declare an operation.
 
     `at_most_once` marks the calls that Hadoop marks so: their reply is stored
     with the change, and a retry is answered with it instead of running again.
+    `solitary` ones run while nobody else commits, and each commits by itself: so it
+    knows its TxID beforehand, and is before or after everything else.
     """
 
     def declare(function: Callable[..., R]) -> Operation[R]:
@@ -67,6 +70,7 @@ def operation(
             function.__name__,
             mutates,
             at_most_once,
+            solitary,
         )
 
     return declare

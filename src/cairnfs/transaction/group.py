@@ -46,10 +46,11 @@ _ZEROS = [0] * len(Count)
 class Addition:
     """What a group adds to one directory's totals."""
 
-    __slots__ = ("counts", "mtime_ms", "writer")
+    __slots__ = ("counts", "covered", "mtime_ms", "writer")
 
     def __init__(self) -> None:
         self.counts = _ZEROS.copy()
+        self.covered = 0  # what they are before is needed by a snapshot, if as old as this
         self.mtime_ms = -1
         self.writer: Transaction | None = None  # who set mtime_ms
 
@@ -85,6 +86,13 @@ class Group:
             if mtime_ms >= 0:
                 addition.mtime_ms = mtime_ms
                 addition.writer = transaction
+        if transaction.covered and transaction.changes_anything:
+            self._cover_totals(transaction, transaction.covered)
+
+    def _cover_totals(self, transaction: Transaction, covered: int) -> None:
+        for id in transaction.marked.union(id for id, _, _ in transaction.touches):
+            addition = self.totals.setdefault(id, Addition())
+            addition.covered = max(addition.covered, covered)
 
 
 def build_batch(
@@ -115,13 +123,14 @@ def build_batch(
         if transaction.kept:
             batch.keeps += [Keep(key, transaction.order) for key in transaction.kept]
         batch.drops += transaction.dropped
+        batch.forgets += transaction.forgotten
     if validate:
         batch.reads = _versions_read(group.runs)
     for key in sorted(final):
         _add_change(batch, key, final[key])
     for id, addition in group.totals.items():
         order = 0 if addition.writer is None else addition.writer.order
-        batch.touches.append(Touch(id, addition.counts, addition.mtime_ms, order))
+        batch.touches.append(Touch(id, addition.counts, addition.mtime_ms, order, addition.covered))
     batch.replies = _replies(group.runs)
     return batch
 

@@ -31,11 +31,13 @@ from cairnfs.store.base import (
     Reading,
     Store,
     StoreTransaction,
+    join_readings,
 )
 from cairnfs.store.locks import LockTable
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.group import Group, Run, build_batch
+from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.numbers import Numbers
 from cairnfs.transaction.reply_cache import CallsInProgress
 from cairnfs.transaction.runner import (
@@ -45,7 +47,6 @@ from cairnfs.transaction.runner import (
     Membership,
     Prefetch,
     RunnerStatistics,
-    join_readings,
     stopped,
 )
 from cairnfs.transaction.seen_rows import RememberedRows
@@ -82,6 +83,7 @@ class LockingRunner:
         self._numbers = Numbers(store)
         self._hints = RememberedRows(HINTS_MAX)
         self._peeked = PeekedTotals()
+        self._moments = Moments()
         self._in_progress = CallsInProgress(store)
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -138,15 +140,22 @@ class LockingRunner:
                 await asyncio.sleep(wait_s)
 
     async def _execute(
-        self, call: Call, rows: LoadedRows, load: Callable[[Reading], Awaitable[LoadedRows]]
+        self,
+        call: Call,
+        rows: LoadedRows,
+        load: Callable[[Reading], Awaitable[LoadedRows]],
+        txid: int | None = None,
     ) -> Run:
         """Run the operation until it lacks nothing."""
+        if self._moments.is_stale(self._clock.now_ms()):
+            await self._moments.refresh(self._store, self._clock.now_ms())
         while True:
             transaction = Transaction(
-                Speculation(rows, self._peeked),
+                Speculation(rows, self._peeked, moments=self._moments),
                 self._clock.now_ms(),
                 self._numbers.take,
                 alone=True,
+                txid=txid,
             )
             call.transaction = transaction
             try:
@@ -164,15 +173,17 @@ class LockingRunner:
     async def _run_alone(self, call: Call) -> tuple[Any, BaseException | None]:
         """Run a call with the clock in hand: nobody else commits until it is done."""
         async with self._store.transaction() as transaction:
-            await transaction.take_clock()
+            txid = await transaction.take_clock()
             was_there, reply = await self._in_progress.find_reply(call)
             if was_there:
                 return reply, None
-            run = await self._execute_reading(call, transaction.read)
+            run = await self._execute_reading(call, transaction.read, txid + 1)
             await self._commit(run, transaction)
-            return run.result, run.error
+        if call.operation.solitary:
+            await self._moments.refresh(self._store, self._clock.now_ms())
+        return run.result, run.error
 
-    async def _execute_reading(self, call: Call, read: Read) -> Run:
+    async def _execute_reading(self, call: Call, read: Read, txid: int | None = None) -> Run:
         """Read everything anew whenever something lacks, so that it is of one moment."""
         wanted = self._prefetch(call.arguments, self._hints)
 
@@ -186,7 +197,7 @@ class LockingRunner:
             self._peeked.note(found, self._clock.now_ms())
             return rows
 
-        return await self._execute(call, await load(Reading()), load)
+        return await self._execute(call, await load(Reading()), load, txid)
 
     async def _commit(self, run: Run, store_transaction: StoreTransaction) -> None:
         if not run.transaction.changes_anything:
@@ -242,7 +253,7 @@ class PessimisticRunner(LockingRunner):
     """Locks on the rows of the path, in two phases."""
 
     async def _run(self, call: Call) -> tuple[Any, BaseException | None]:
-        if call.conflicts > CONFLICTS_BEFORE_ALONE_MAX:
+        if call.operation.solitary or call.conflicts > CONFLICTS_BEFORE_ALONE_MAX:
             return await self._run_alone(call)
         wanted, modes = await self._resolve(call)
         async with self._store.transaction() as transaction:

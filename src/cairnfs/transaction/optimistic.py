@@ -35,9 +35,11 @@ from cairnfs.store.base import (
     Reading,
     Store,
     StoreTransaction,
+    join_readings,
 )
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.group import Group, Run, build_batch, choose_thrown_out
+from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.numbers import Numbers
 from cairnfs.transaction.reply_cache import CallsInProgress
 from cairnfs.transaction.runner import (
@@ -49,7 +51,6 @@ from cairnfs.transaction.runner import (
     Membership,
     Prefetch,
     RunnerStatistics,
-    join_readings,
     stopped,
 )
 from cairnfs.transaction.seen_rows import CachedRows, RememberedRows, RowsAtHand
@@ -97,7 +98,8 @@ class OptimisticRunner:
         self._at_hand = RowsAtHand(self._cache) if self._cache is not None else self._memory
         self._peeked = PeekedTotals() if self._cache is None else None
         rows = self._cache or LoadedRows(Reading(), Found())
-        self._view = Speculation(rows, self._peeked, self._at_hand.memos)
+        self._moments = Moments()
+        self._view = Speculation(rows, self._peeked, self._at_hand.memos, self._moments)
         self._group = Group()
         self._view.groups = [self._group]
         self._in_progress = CallsInProgress(store)
@@ -106,6 +108,7 @@ class OptimisticRunner:
         self._waiting = 0  # calls that sit out a moment after a conflict
         self._read_txid: int | None = None  # the clock when totals were last read
         self._committed_txid = 0  # the clock after our last commit
+        self._next_txid: int | None = None  # of a call that is solitary
         self._committing: asyncio.Task[None] | None = None
         self._wakeup: asyncio.Future[None] | None = None
         self._closing = False
@@ -132,6 +135,8 @@ class OptimisticRunner:
     # Turns.
 
     async def _drive(self) -> None:
+        if self._cache is not None:
+            await self._refresh_moments()
         while True:
             if self._alone:
                 await self._flush()
@@ -215,16 +220,38 @@ class OptimisticRunner:
 
     async def _turn_alone(self) -> None:
         """Run the calls that need it while nobody else can commit."""
-        calls, self._alone = self._alone, []
+        calls = self._next_alone()
         self.statistics.ran_alone += len(calls)
+        is_solitary = calls[0].operation.solitary
         try:
             async with self._store.transaction() as transaction:
-                await transaction.take_clock()
+                txid = await transaction.take_clock()
+                self._next_txid = txid + 1 if is_solitary else None
                 await self._turn(await self._not_run_before(calls), transaction)
                 await self._commit(transaction.commit)
         except Exception as error:
             self._give_up(error, self._group)
             self._answer_all((call for call in calls if not call.is_answered), error)
+        finally:
+            self._next_txid = None
+        if is_solitary:
+            await self._refresh_moments()
+
+    def _next_alone(self) -> list[Call]:
+        """The calls to run alone next: all up to one that is solitary, or that one."""
+        count = 0
+        while count < len(self._alone) and not self._alone[count].operation.solitary:
+            count += 1
+        count = count or 1
+        calls = self._alone[:count]
+        del self._alone[:count]
+        return calls
+
+    async def _refresh_moments(self) -> None:
+        try:
+            await self._moments.refresh(self._store, self._clock.now_ms())
+        except Exception:  # what is known errs only by keeping too much
+            log.exception("which snapshots there are could not be read")
 
     async def _not_run_before(self, calls: list[Call]) -> list[Call]:
         """Answer the retries that have run on another NameNode; the others are left.
@@ -243,6 +270,8 @@ class OptimisticRunner:
     async def _load(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
         if self._peeked is None:
             return
+        if self._moments.is_stale(self._clock.now_ms()):
+            await self._refresh_moments()
         for call in calls:
             if call.wanted is None:
                 call.wanted = self._prefetch(call.arguments, self._memory)
@@ -263,6 +292,7 @@ class OptimisticRunner:
             self._numbers.take,
             alone=alone or self._cache is not None,
             from_memory=from_memory,
+            txid=self._next_txid,
         )
         call.transaction = transaction
         result, error = None, None
@@ -370,7 +400,7 @@ class OptimisticRunner:
             if transaction.dropped and self._cache is not None:
                 self._cache.drop_totals(transaction.dropped)
         if self._cache is not None:
-            self._cache.add_totals(group.totals, base)
+            self._cache.add_totals(group.totals, base, group.size)
         self._view.groups = [self._group]
         self._trust.was_right()
         self._committed_txid = base + group.size
@@ -460,7 +490,7 @@ class OptimisticRunner:
 
     def _enqueue(self, call: Call) -> None:
         must_look_up = call.is_retry and call.operation.at_most_once
-        if must_look_up and self._cache is None:
+        if call.operation.solitary or (must_look_up and self._cache is None):
             self._alone.append(call)
         else:
             self._arrived.append(call)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cairnfs.errors import StandbyException
-from cairnfs.store.base import Key, Member, Reading
+from cairnfs.store.base import Member, Reading
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.hints import Hints
 
@@ -118,19 +118,3 @@ async def run(runner: Runner, call: Call) -> Any:
 def stopped() -> StandbyException:
     """The answer to whoever calls a NameNode that is stopping."""
     return StandbyException("this NameNode is stopping; ask another one")
-
-
-def join_readings(readings: list[Reading]) -> Reading:
-    """One reading for several calls; each thing once."""
-    keys: dict[Key, None] = {}
-    joined = Reading()
-    for reading in readings:
-        keys.update(dict.fromkeys(reading.keys))
-        joined.ids += reading.ids
-        joined.scans += reading.scans
-        joined.totals += reading.totals
-    joined.keys = list(keys)
-    joined.ids = list(dict.fromkeys(joined.ids))
-    joined.scans = list(dict.fromkeys(joined.scans))
-    joined.totals = list(dict.fromkeys(joined.totals))
-    return joined

@@ -17,7 +17,7 @@ from cairnfs.transaction.group import Addition
 from cairnfs.transaction.hints import HintedInode
 from cairnfs.transaction.memos import Memos
 from cairnfs.transaction.records import decode
-from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing
+from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, PastView
 
 PAGED_ENTRIES_MAX = 50_000
 
@@ -130,17 +130,22 @@ class CachedRows(RowCache):
             self._totals[id] = totals
         return totals
 
-    def add_totals(self, additions: dict[int, Addition], base: int) -> None:
+    def at(self, txid: int) -> PastView:
+        return CachedPast(self._reads.at(txid))
+
+    def add_totals(self, additions: dict[int, Addition], base: int, size: int) -> None:
         """A group was committed: what it added is part of the totals now."""
+        changed = base + size
         for id, addition in additions.items():
             totals = self._totals.get(id)
             if totals is None:
                 continue
             counts = tuple(map(operator.add, totals.counts, addition.counts))
             if addition.writer is None:
-                self._totals[id] = totals._replace(counts=counts)
+                self._totals[id] = totals._replace(counts=counts, changed=changed)
             else:
-                self._totals[id] = Totals(counts, addition.mtime_ms, base + addition.writer.order)
+                touched = base + addition.writer.order
+                self._totals[id] = Totals(counts, addition.mtime_ms, touched, changed)
 
     def drop_totals(self, ids: Iterable[int]) -> None:
         for id in ids:
@@ -151,6 +156,24 @@ class CachedRows(RowCache):
         self._totals.clear()
         self._pages.clear()
         self._paged = 0
+
+
+class CachedPast:
+    """A store of our own as it was after an earlier TxID; nothing of it is kept."""
+
+    def __init__(self, reads: LocalReads) -> None:
+        self._reads = reads
+        self.totals = reads.totals
+
+    def entry(self, key: Key) -> Entry:
+        row = self._reads.row(key)
+        return NO_ENTRY if row is None else entry_of(row)
+
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
+        return [row.key for row in self._reads.rows_of_id(table, id)]
+
+    def scan(self, scan: Scan) -> Page:
+        return [(row.key, entry_of(row)) for row in self._reads.scan(scan)]
 
 
 class RowsAtHand:
@@ -178,6 +201,9 @@ class RowsAtHand:
     def totals(self, id: int) -> Totals:
         return self._cache.totals(id)
 
+    def at(self, txid: int) -> PastView:
+        return self._cache.at(txid)
+
 
 class RememberedRows(RowCache):
     """Rows of a shared store as they were when last seen; anybody may have changed them since.
@@ -203,6 +229,9 @@ class RememberedRows(RowCache):
     def totals(self, id: int) -> Totals:
         raise Missing(Reading(totals=[id]))
 
+    def at(self, txid: int) -> PastView:
+        return NoPast(txid)
+
     def get(self, key: Key) -> HintedInode | None:
         """The inode that was found under a key."""
         entry = self._young.get(key) or self.find(key)
@@ -220,6 +249,28 @@ class RememberedRows(RowCache):
             elif known is None or known.since < entry.since:  # a commit may have overtaken it
                 self.remember(key, entry)
                 self.memos.rows_changed((key,))
+
+
+class NoPast:
+    """Nothing of an earlier TxID is remembered."""
+
+    def __init__(self, txid: int) -> None:
+        self._txid = txid
+
+    def entry(self, key: Key) -> Entry:
+        raise self._missing(Reading(keys=[key]))
+
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
+        raise self._missing(Reading(ids=[(table, id)]))
+
+    def scan(self, scan: Scan) -> Page:
+        raise self._missing(Reading(scans=[scan]))
+
+    def totals(self, id: int) -> Totals:
+        raise self._missing(Reading(totals=[id]))
+
+    def _missing(self, reading: Reading) -> Missing:
+        return Missing(Reading(past={self._txid: reading}))
 
 
 def entry_of(row: Row) -> Entry:

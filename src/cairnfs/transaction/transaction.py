@@ -8,15 +8,16 @@ not lock, wait, log, or look at a clock other than `now_ms`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.store.base import ABSENT, Bound, Key, Reading, Scan, Totals
+from cairnfs.store.base import ABSENT, Bound, Key, Reading, Scan, Totals, join_readings
 from cairnfs.store.schema import KEEPS_PAST, Table
 from cairnfs.transaction.memos import Memo
+from cairnfs.transaction.moments import LATEST_KEY
 from cairnfs.transaction.records import decode, encode
 
 Counts = tuple[tuple[int, int], ...]
@@ -46,6 +47,10 @@ PRESUMED = Entry(None, ABSENT)
 """Of a key that nobody has looked for: that there is no row is a guess, to be validated."""
 
 
+UNCOMMITTED = 2**63 - 1
+"""Since when an uncommitted version is current: after every snapshot."""
+
+
 class Missing(Exception):
     """The snapshot lacks something: load `reading` and run the operation again."""
 
@@ -65,6 +70,18 @@ class MustRunAlone(Exception):
 
     It has to run while nobody else commits.
     """
+
+
+class PastView(Protocol):
+    """Rows as they were after an earlier TxID.  Each method may raise `Missing`."""
+
+    def entry(self, key: Key) -> Entry: ...
+
+    def keys_of_id(self, table: int, id: int) -> list[Key]: ...
+
+    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]: ...
+
+    def totals(self, id: int) -> Totals: ...
 
 
 class View(Protocol):
@@ -97,8 +114,120 @@ class View(Protocol):
         """The totals as of a short while ago, if nothing newer is at hand."""
         ...
 
+    def at(self, txid: int) -> PastView:
+        """What was there after an earlier TxID."""
+        ...
+
+    def latest_snapshot(self, covered: int) -> int:
+        """The TxID of the latest snapshot up to this one that still exists; or 0."""
+        ...
+
+
+class Rows(Protocol):
+    """What operations that only look are given: a transaction, or a moment of the past."""
+
+    @property
+    def now_ms(self) -> int: ...
+
+    def get(self, key: Key) -> Any: ...
+
+    def get_by_id(self, table: Table, id: int) -> Any: ...
+
+    def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]: ...
+
+    def totals(self, id: int) -> Totals: ...
+
+    def need(
+        self,
+        keys: Iterable[Key] = (),
+        totals: Iterable[int] = (),
+        ids: Iterable[tuple[int, int]] = (),
+    ) -> None: ...
+
 
 NumberSource = Callable[[str], int]
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def find_lacking(
+    view: View | PastView,
+    keys: Iterable[Key],
+    totals: Iterable[int],
+    ids: Iterable[tuple[int, int]],
+) -> Reading:
+    """What of this would have to be read."""
+
+    def lacking(ask: Callable[[T], object], items: Iterable[T]) -> Iterator[T]:
+        for item in items:
+            try:
+                ask(item)
+            except Missing:
+                yield item
+
+    return Reading(
+        keys=list(lacking(view.entry, keys)),
+        totals=list(lacking(view.totals, totals)),
+        ids=list(lacking(lambda pair: view.keys_of_id(*pair), ids)),
+    )
+
+
+def ask_all(ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Ask for each of them; what all of them lack is lacking together, not one after another."""
+    answers, lacking = [], []
+    for item in items:
+        try:
+            answers.append(ask(item))
+        except Missing as missing:
+            lacking.append(missing.reading)
+    if lacking:
+        raise Missing(join_readings(lacking))
+    return answers
+
+
+class PastRows:
+    """Rows as they were after an earlier TxID: committed, so nothing of it is validated."""
+
+    def __init__(self, view: PastView, txid: int, now_ms: int) -> None:
+        self._view = view
+        self.txid = txid
+        self.now_ms = now_ms
+
+    def get(self, key: Key) -> Any:
+        """The record that `key` had, or None."""
+        return self._view.entry(key).record
+
+    def key_of_id(self, table: Table, id: int) -> Key | None:
+        """Where the record that carried this id was, if there was one."""
+        keys = self._view.keys_of_id(table, id)
+        return keys[0] if keys else None
+
+    def get_by_id(self, table: Table, id: int) -> Any:
+        """The record of a table that carried this id, or None."""
+        key = self.key_of_id(table, id)
+        return None if key is None else self.get(key)
+
+    def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
+        """Rows of `(table, a)` behind `after`, in order of `b`."""
+        page = self._view.scan(Scan(table, a, after, limit))
+        return [(key, entry.record) for key, entry in page]
+
+    def totals(self, id: int) -> Totals:
+        """The totals that a directory had."""
+        return self._view.totals(id)
+
+    def need(
+        self,
+        keys: Iterable[Key] = (),
+        totals: Iterable[int] = (),
+        ids: Iterable[tuple[int, int]] = (),
+    ) -> None:
+        """As `Transaction.need`."""
+        lacking = find_lacking(self._view, keys, totals, ids)
+        if not lacking.is_empty():
+            raise Missing(Reading(past={self.txid: lacking}))
 
 
 class Transaction:
@@ -107,6 +236,7 @@ class Transaction:
     __slots__ = (
         "_new_inodes",
         "_next_number",
+        "_txid",
         "_view",
         "alone",
         "bounds",
@@ -114,8 +244,10 @@ class Transaction:
         "dropped",
         "emptied",
         "encoded",
+        "forgotten",
         "from_memory",
         "kept",
+        "marked",
         "now_ms",
         "order",
         "presumed",
@@ -135,15 +267,19 @@ class Transaction:
         *,
         alone: bool = False,
         from_memory: bool = False,
+        txid: int | None = None,
     ) -> None:
         self._view = view
+        self._txid = txid
         self._next_number = next_number
         self._new_inodes: set[int] = set()
         self.now_ms = now_ms
         self.alone = alone
         self.from_memory = from_memory  # on rows at hand: a try, to be validated
         self.presumed: list[Key] = []  # to have no row
-        self.covered = 0  # the latest TxID at which a snapshot needs what is changed here
+        # The latest snapshot that needs what is changed here; None: nobody has looked.
+        self.covered: int | None = None
+        self.marked: set[int] = set()  # directories in whose snapshots a change will show
         self.reads: dict[Key, Entry] = {}
         self.writes: dict[Key, Any] = {}
         self.kept: list[Key] = []
@@ -151,6 +287,7 @@ class Transaction:
         self.bounds: list[Bound] = []
         self.emptied: list[tuple[int, int]] = []
         self.dropped: list[int] = []
+        self.forgotten: list[tuple[Key, int]] = []
         self.totals_read: set[int] = set()
         self.saw_uncommitted = False
         self.encoded: dict[Key, bytes] = {}  # filled by `seal`
@@ -170,6 +307,11 @@ class Transaction:
             if entry.writer is not None:
                 self.saw_uncommitted = True
         return entry.record
+
+    def since(self, key: Key) -> int:
+        """The TxID that wrote the row of `key`, which was looked at."""
+        entry = self.reads[key]
+        return entry.since if entry.writer is None else UNCOMMITTED
 
     def changed_after(self, key: Key, txid: int) -> bool:
         """Whether the row of `key`, which was looked at, was written after this TxID."""
@@ -233,23 +375,8 @@ class Transaction:
         """Have these at hand before they are asked for one by one: one read for all."""
         if self._view.never_lacks:
             return
-        lacking = Reading()
-        for key in keys:
-            try:
-                self._view.entry(key)
-            except Missing:
-                lacking.keys.append(key)
-        for id in totals:
-            try:
-                self._view.totals(id)
-            except Missing:
-                lacking.totals.append(id)
-        for table, id in ids:
-            try:
-                self._view.keys_of_id(table, id)
-            except Missing:
-                lacking.ids.append((table, id))
-        if lacking.keys or lacking.totals or lacking.ids:
+        lacking = find_lacking(self._view, keys, totals, ids)
+        if not lacking.is_empty():
             raise Missing(lacking)
 
     def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
@@ -286,12 +413,22 @@ class Transaction:
                     added[count] = added.get(count, 0) + change
         return added
 
+    def at(self, txid: int) -> PastRows:
+        """What there was after an earlier TxID, which a snapshot has kept."""
+        return PastRows(self._view.at(txid), txid, self.now_ms)
+
     # Changing.
+
+    @property
+    def txid(self) -> int:
+        """The TxID of this very transaction; only of one that is solitary."""
+        assert self._txid is not None, "only who commits alone knows its TxID beforehand"
+        return self._txid
 
     def put(self, key: Key, record: Any) -> None:
         """Write a record; it must have been looked for before."""
         assert key in self.reads or key in self.writes, f"{key} is written unread"
-        if self.covered:
+        if self.covered != 0:
             self._keep_if_covered(key)
         self.writes[key] = record
 
@@ -305,9 +442,29 @@ class Transaction:
         self.put(key, None)
 
     def cover(self, txid: int) -> None:
-        """Versions as old as this are needed by a snapshot: they go to the past, not away."""
-        if txid > self.covered:
-            self.covered = txid
+        """Versions as old as this may be needed by a snapshot: they go to the past, not away."""
+        needed = self._view.latest_snapshot(txid) if txid else 0
+        if self.covered is None or needed > self.covered:
+            self.covered = needed
+
+    def mark(self, directories: Iterable[int]) -> None:
+        """What this transaction changes, if anything, is below these: `Totals.changed` tells."""
+        self.marked.update(directories)
+
+    def is_held(self, key: Key) -> bool:
+        """Whether the current version of a row that was read is needed by a snapshot."""
+        entry = self.reads.get(key, NO_ENTRY)
+        if entry.record is None or entry.writer is not None or key[0] not in KEEPS_PAST:
+            return False
+        if self.covered is None:
+            latest = self.get(LATEST_KEY)
+            self.cover(0 if latest is None else latest.txid)
+            assert self.covered is not None
+        return entry.since <= self.covered
+
+    def forget_past(self, key: Key, until: int) -> None:
+        """Remove a version of the past, which nobody needs any more."""
+        self.forgotten.append((key, until))
 
     def add(self, id: int, counts: Counts, *, mtime_ms: int = -1) -> None:
         """Add to a directory's totals; never conflicts with another addition."""
@@ -347,10 +504,7 @@ class Transaction:
     def _keep_if_covered(self, key: Key) -> None:
         # An uncommitted version is younger than every snapshot, and whoever
         # wrote it has kept what was there before.
-        entry = self.reads.get(key, NO_ENTRY)
-        if entry.record is None or entry.writer is not None or key[0] not in KEEPS_PAST:
-            return
-        if entry.since <= self.covered and key not in self.writes:
+        if key not in self.writes and self.is_held(key):
             self.kept.append(key)
 
     def seal(self) -> None:
@@ -375,9 +529,10 @@ class Transaction:
         self.touches.clear()
         self.kept.clear()
         self.dropped.clear()
+        self.forgotten.clear()
         self.bounds.clear()
         self.emptied.clear()
 
     @property
     def changes_anything(self) -> bool:
-        return bool(self.writes or self.touches or self.dropped)
+        return bool(self.writes or self.touches or self.dropped or self.forgotten)

@@ -9,7 +9,8 @@ follow one another without waiting for the disk.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from cairnfs.store.base import (
@@ -24,9 +25,10 @@ from cairnfs.store.base import (
 )
 from cairnfs.transaction.group import Group
 from cairnfs.transaction.memos import Memo, Memos
+from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.records import id_of
 from cairnfs.transaction.seen_rows import Page, RowCache, entry_of
-from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, Transaction
+from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, PastView, Transaction
 
 
 class CommittedRows(Protocol):
@@ -48,6 +50,8 @@ class CommittedRows(Protocol):
     def scan(self, scan: Scan) -> Page: ...
 
     def totals(self, id: int) -> Totals: ...
+
+    def at(self, txid: int) -> PastView: ...
 
 
 class LoadedRows:
@@ -72,6 +76,13 @@ class LoadedRows:
                 self.entries.setdefault(row.key, entry_of(row))
         for page in self._scans.values():
             self.entries.update(page)
+        self._past = {
+            txid: LoadedRows(asked, found.past.get(txid, Found()))
+            for txid, asked in reading.past.items()
+        }
+
+    def at(self, txid: int) -> PastView:
+        return LoadedPast(self._past.get(txid) or LoadedRows(Reading(), Found()), txid)
 
     def entry(self, key: Key) -> Entry:
         entry = self.entries.get(key)
@@ -110,6 +121,38 @@ class LoadedRows:
         self._scans.update(later._scans)
         self._totals.update(later._totals)
         self._totals_asked |= later._totals_asked
+        self._past.update(later._past)
+
+
+class LoadedPast:
+    """What one read of a shared store brought, of an earlier TxID."""
+
+    def __init__(self, rows: LoadedRows, txid: int) -> None:
+        self._rows = rows
+        self._txid = txid
+
+    def entry(self, key: Key) -> Entry:
+        with self._of_the_past():
+            return self._rows.entry(key)
+
+    def keys_of_id(self, table: int, id: int) -> list[Key]:
+        with self._of_the_past():
+            return self._rows.keys_of_id(table, id)
+
+    def scan(self, scan: Scan) -> Page:
+        with self._of_the_past():
+            return self._rows.scan(scan)
+
+    def totals(self, id: int) -> Totals:
+        with self._of_the_past():
+            return self._rows.totals(id)
+
+    @contextmanager
+    def _of_the_past(self) -> Iterator[None]:
+        try:
+            yield
+        except Missing as missing:
+            raise Missing(Reading(past={self._txid: missing.reading})) from None
 
 
 class PeekedTotals:
@@ -145,8 +188,11 @@ class Speculation:
         committed: CommittedRows,
         peeked: PeekedTotals | None = None,
         memos: Memos | None = None,
+        moments: Moments | None = None,
     ) -> None:
         self.committed = committed
+        self._moments = moments or Moments()
+        self.latest_snapshot = self._moments.latest
         self._peeked = peeked
         self._memos = memos or Memos()
         self.groups: list[Group] = []
@@ -215,6 +261,10 @@ class Speculation:
     def peek_totals(self, id: int) -> Totals:
         known = self._peeked.get(id) if self._peeked is not None else None
         return self.totals(id)[0] if known is None else known
+
+    def at(self, txid: int) -> PastView:
+        # What is not committed yet comes after every TxID that anybody can ask for.
+        return self.committed.at(txid)
 
     # Changing.
 

@@ -1,0 +1,241 @@
+"""Reclaiming what nobody can reach: below detached inodes, and of deleted snapshots.
+
+All of it goes in bounded steps, each a transaction of its own, so it can stop and go on
+anywhere, on any NameNode.
+
+An orphan is a detached inode with the rows below it, which are left as they are.  `reclaim`
+looks at each of them once and removes those that no snapshot shows; if one is left, the orphan
+is *held*, by the TxID at which it was detached.  When a snapshot is deleted, past rows that
+were superseded after it, and orphans that were detached after it, are looked at again
+(`reclaim_past`, `release_orphans`).  Since a version that was superseded after the next
+snapshot of the same directory is in that one too, only those up to it have to be.
+
+A row is needed if there is a snapshot of that time which shows it: one of the directory it was
+in then, or of one above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from cairnfs.blocks.checks import need_checks
+from cairnfs.blocks.records import Block, BlockId
+from cairnfs.blocks.reports import need_replicas
+from cairnfs.namesystem import leases
+from cairnfs.namesystem.delete import Orphan, orphan_key
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
+from cairnfs.namesystem.redundancy import discard_block
+from cairnfs.namesystem.snapshot_records import Removal
+from cairnfs.namesystem.snapshots import forget_snapshottable
+from cairnfs.store.base import Key, PastRow
+from cairnfs.store.schema import PAIR, Table
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.moments import Moment
+from cairnfs.transaction.transaction import PastRows, Transaction, ask_all
+
+RECLAIM_BATCH = 100  # rows looked at by one transaction: other callers wait for it
+TXID_MAX = 2**63 - 1
+_MOMENTS_PAGE = 10_000
+
+
+class Needs:
+    """Which rows the snapshots there are show; what it found out is remembered for one run."""
+
+    def __init__(self, tx: Transaction, until: int) -> None:
+        self._tx = tx
+        self._moments = self._read_moments(until)
+        self._rows: dict[int, PastRows] = {}
+        self._is_below: dict[tuple[int, int, int], bool] = {}
+
+    def shows(self, id: int, since: int, until: int) -> bool:
+        """Whether a snapshot of that time has this directory or file in it."""
+        moments = [moment for moment in self._moments if since <= moment.txid < until]
+        return any(ask_all(lambda moment: self._has(moment, id), moments))
+
+    def shows_inode(self, id: int, until: int) -> bool:
+        """As `shows`, at any time before `until` at which there was such an inode."""
+        return self.shows(id, 0, until)
+
+    def shows_block(self, id: BlockId, until: int) -> bool:
+        """Whether a snapshot has a file that has this block."""
+        moments = [moment for moment in self._moments if moment.txid < until]
+        return any(ask_all(lambda moment: self._has_block(moment, id), moments))
+
+    def _has_block(self, moment: Moment, id: BlockId) -> bool:
+        found = self._at(moment.txid).key_of_id(Table.BLOCKS, id)
+        return found is not None and self._has(moment, found[1])
+
+    def _has(self, moment: Moment, id: int) -> bool:
+        """Whether the inode was at or below the root of the snapshot when it was taken."""
+        rows = self._at(moment.txid)
+        way: list[int] = []
+        while id != moment.inode_id:
+            way.append(id)
+            is_below = self._is_below.get((moment.txid, moment.inode_id, id))
+            if is_below is None:
+                inode: Inode | None = rows.get_by_id(Table.INODES, id) if id != ROOT_ID else None
+                if inode is not None:
+                    id = inode.parent_id
+                    continue
+            break
+        else:
+            is_below = True
+        for passed in way:
+            self._is_below[moment.txid, moment.inode_id, passed] = bool(is_below)
+        return bool(is_below)
+
+    def _at(self, txid: int) -> PastRows:
+        rows = self._rows.get(txid)
+        if rows is None:
+            rows = self._rows[txid] = self._tx.at(txid)
+        return rows
+
+    def _read_moments(self, until: int) -> list[Moment]:
+        moments: list[Moment] = []
+        after = b""
+        while page := self._tx.scan(Table.MOMENTS, 0, after, _MOMENTS_PAGE):
+            moments += [moment for _, moment in page if moment.txid < until]
+            after = page[-1][0][2]
+            if len(page) < _MOMENTS_PAGE or moments[-1:] != [page[-1][1]]:
+                break
+        return moments
+
+
+@operation()
+def reclaim(tx: Transaction, id: InodeId) -> bool:
+    """Look at a batch of rows below a detached inode; True when it is done with.
+
+    Nobody can reach these rows any more, so nobody conflicts over them.
+    """
+    key = orphan_key(id)
+    orphan: Orphan | None = tx.get(key)
+    if orphan is None:
+        return True
+    tx.covered = 0  # what goes from here is needed by nobody
+    until = orphan.until or tx.since(key)
+    needs = Needs(tx, until)
+    if orphan.kind is Kind.FILE:
+        count, last, kept = _reclaim_blocks(tx, id, orphan, needs, until)
+    else:
+        count, last, kept = _reclaim_children(tx, id, orphan, needs, until)
+    is_holding = orphan.is_holding or kept
+    if count == RECLAIM_BATCH:
+        going_on = msgspec.structs.replace(orphan, until=until, after=last, is_holding=is_holding)
+        tx.put(key, going_on)
+        return False
+    tx.delete(key)
+    if orphan.is_attached:
+        return True  # what it is attached to is held, and so is it
+    if is_holding or (orphan.kind is Kind.DIRECTORY and needs.shows_inode(id, until)):
+        held = msgspec.structs.replace(orphan, until=until, after=b"", is_holding=False)
+        tx.put_new(held_key(until, id), held)
+    elif orphan.kind is Kind.DIRECTORY:
+        tx.drop_totals(id)
+    return True
+
+
+@operation()
+def reclaim_past(tx: Transaction, removal: Key, rows: Sequence[PastRow], is_last: bool) -> None:
+    """Forget those of some past rows that no snapshot shows, and note how far that has come."""
+    work: Removal | None = tx.get(removal)
+    if work is None:
+        return
+    txid, _ = PAIR.unpack(removal[2])
+    needs = Needs(tx, max((row.until for row in rows), default=0))
+    candidates = [row for row in rows if row.since <= txid < row.until]
+    shown = ask_all(lambda row: needs.shows(row.key[1], row.since, row.until), candidates)
+    for row, is_shown in zip(candidates, shown, strict=True):
+        if not is_shown:
+            tx.forget_past(row.key, row.until)
+    if is_last:
+        tx.put(removal, Removal(work.deleted_ms, is_past_done=True))
+    else:
+        tx.put(removal, Removal(work.deleted_ms, rows[-1].until, *rows[-1].key))
+
+
+@operation()
+def release_orphans(tx: Transaction, removal: Key, until: int) -> bool:
+    """Have a batch of held orphans looked at again; True when that was all, and it is done."""
+    work: Removal | None = tx.get(removal)
+    if work is None:
+        return True
+    txid, _ = PAIR.unpack(removal[2])
+    after = work.b or PAIR.pack(txid, TXID_MAX)
+    page = tx.scan(Table.HELD, 0, after, RECLAIM_BATCH)
+    for key, orphan in page:
+        detached, id = PAIR.unpack(key[2])
+        if detached > until:
+            break
+        tx.delete(key)
+        tx.get(orphan_key(id))
+        tx.put(orphan_key(id), orphan)
+    else:
+        if len(page) == RECLAIM_BATCH:
+            progress = Removal(work.deleted_ms, b=page[-1][0][2], is_past_done=True)
+            tx.put(removal, progress)
+            return False
+    tx.delete(removal)
+    return True
+
+
+def held_key(until: int, id: int) -> Key:
+    """Where an orphan that a snapshot needs is kept."""
+    return (Table.HELD, 0, PAIR.pack(until, id))
+
+
+Progress = tuple[int, bytes, bool]
+"""How many rows were looked at, the last of them, and whether one of them has to stay."""
+
+
+def _reclaim_blocks(
+    tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, until: int
+) -> Progress:
+    rows: list[tuple[Key, Block]] = tx.scan(Table.BLOCKS, id, orphan.after, RECLAIM_BATCH)
+    shown = ask_all(lambda row: needs.shows_block(row[1].id, until), rows)
+    gone = [row for row, is_shown in zip(rows, shown, strict=True) if not is_shown]
+    need_replicas(tx, [block.id for _, block in gone])
+    need_checks(tx, [block.id for _, block in gone])
+    for key, block in gone:
+        tx.delete(key)
+        if not _others_have(tx, key, block):
+            discard_block(tx, block)
+    return len(rows), rows[-1][0][2] if rows else b"", len(gone) < len(rows)
+
+
+def _others_have(tx: Transaction, key: Key, block: Block) -> bool:
+    """Whether the block is in another file as well."""
+    return any(other != key for other, _ in tx.list_by_id(Table.BLOCKS, block.id))
+
+
+def _reclaim_children(
+    tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, until: int
+) -> Progress:
+    rows: list[tuple[Key, Inode]] = tx.scan(Table.INODES, id, orphan.after, RECLAIM_BATCH)
+    tx.need(_keys_beside(inode for _, inode in rows))
+    shown = ask_all(lambda row: needs.shows(id, tx.since(row[0]), until), rows)
+    for (key, inode), is_needed in zip(rows, shown, strict=True):
+        if inode.under_construction:
+            leases.remove(tx, inode.id)
+        if inode.is_snapshottable:
+            forget_snapshottable(tx, inode)
+        if is_needed and not inode.is_directory:
+            continue
+        if not is_needed:
+            tx.delete(key)
+        if inode.is_directory or inode.block_count:
+            below = Orphan(inode.kind, 0, inode, until=until, is_attached=is_needed)
+            tx.get(orphan_key(inode.id))
+            tx.put(orphan_key(inode.id), below)
+    return len(rows), rows[-1][0][2] if rows else b"", any(shown)
+
+
+def _keys_beside(inodes: Iterable[Inode]) -> list[Key]:
+    """The other rows that go with some inodes."""
+    keys = []
+    for inode in inodes:
+        keys.append(orphan_key(inode.id))
+        if inode.under_construction:
+            keys.append(leases.lease_key(inode.id))
+    return keys

@@ -1,0 +1,282 @@
+"""Snapshots: taking, naming, listing and deleting them, in constant time.
+
+A snapshot is a TxID and a row.  Taking one also writes its TxID into the directory's row:
+from then on, whoever changes something below sees that versions up to it are needed, and
+keeps them.  Deleting one removes its row; what only it needed is reclaimed later.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from cairnfs.errors import (
+    FileNotFoundException,
+    HadoopIllegalArgumentException,
+    InvalidPathException,
+    SnapshotException,
+)
+from cairnfs.namesystem.inodes import Inode, InodeId
+from cairnfs.namesystem.lookup import (
+    Lookup,
+    key_of,
+    path_of,
+    resolve_owned,
+    resolve_to_read,
+    resolve_to_write,
+)
+from cairnfs.namesystem.paths import (
+    COMPONENT_BYTES_MAX,
+    DOT_RESERVED,
+    DOT_SNAPSHOT,
+    FsPath,
+    check_component_length,
+)
+from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
+from cairnfs.namesystem.snapshot_records import (
+    Removal,
+    Snapshot,
+    Snapshottable,
+    removal_key,
+    snapshot_key,
+    snapshottable_key,
+)
+from cairnfs.namesystem.status import FileStatus, describe, status_of
+from cairnfs.store.base import Count
+from cairnfs.store.schema import NUMBER, Table
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.moments import LATEST_KEY, Moment, moment_key
+from cairnfs.transaction.transaction import Transaction
+
+SNAPSHOTS_MAX = 65_536  # of one directory, as in HDFS
+_ONE = ((int(Count.SNAPSHOTS), 1),)
+_ONE_LESS = ((int(Count.SNAPSHOTS), -1),)
+_PAGE = 1000
+
+
+class SnapshotInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One snapshot of a directory or file."""
+
+    name: bytes
+    txid: int
+    status: FileStatus  # of its root, as it was
+
+
+class SnapshottableInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A directory or file of which snapshots may be taken."""
+
+    path: str
+    status: FileStatus
+    snapshots: int
+    quota: int
+
+
+@operation()
+def allow_snapshot(tx: Transaction, caller: Caller, path: FsPath) -> None:
+    """Let snapshots be taken of a directory or file, wherever others are."""
+    check_superuser(caller, f"allow snapshots of {path}")
+    _, inode = _existing(tx, caller, path)
+    if not inode.is_snapshottable:
+        tx.put(key_of(inode), msgspec.structs.replace(inode, is_snapshottable=True))
+        tx.put_new(snapshottable_key(inode.id), Snapshottable(tx.now_ms))
+
+
+@operation()
+def disallow_snapshot(tx: Transaction, caller: Caller, path: FsPath) -> None:
+    """Let no more snapshots be taken; there must be none."""
+    check_superuser(caller, f"disallow snapshots of {path}")
+    lookup, inode = _existing(tx, caller, path)
+    if inode.snapshots:
+        raise SnapshotException(
+            f"The directory {lookup.path} has snapshot(s). Please redo the operation after"
+            " removing all the snapshots."
+        )
+    if inode.is_snapshottable:
+        tx.put(key_of(inode), msgspec.structs.replace(inode, is_snapshottable=False))
+        forget_snapshottable(tx, inode)
+
+
+@operation(at_most_once=True, solitary=True)
+def create_snapshots(
+    tx: Transaction, caller: Caller, paths: tuple[FsPath, ...], name: str
+) -> tuple[str, ...]:
+    """Take snapshots of one name, all of the same moment; without a name, named by the time."""
+    name = name or default_name(tx.now_ms)
+    check_name(name)
+    taken: dict[InodeId, str] = {}
+    for path in paths:
+        lookup, inode = _owned(tx, caller, path)
+        if inode.id in taken:
+            continue
+        if inode.snapshots >= SNAPSHOTS_MAX:
+            raise SnapshotException(
+                f"Failed to add snapshot: there are already {inode.snapshots} snapshot(s) of"
+                f" {lookup.path} and the snapshot quota is {SNAPSHOTS_MAX}"
+            )
+        key = snapshot_key(inode.id, name.encode())
+        if tx.get(key) is not None:
+            raise SnapshotException(
+                "Failed to add snapshot: there is already a snapshot with the same name"
+                f' "{name}" of {lookup.path}.'
+            )
+        _take(tx, lookup, inode, name.encode())
+        taken[inode.id] = lookup.path.child(DOT_SNAPSHOT).child(name.encode()).text
+    tx.get(LATEST_KEY)
+    tx.put(LATEST_KEY, Moment(tx.txid))
+    return tuple(taken.values())
+
+
+@operation(at_most_once=True)
+def rename_snapshot(tx: Transaction, caller: Caller, path: FsPath, old: str, new: str) -> None:
+    """Give a snapshot another name."""
+    lookup, inode = _owned(tx, caller, path)
+    check_name(new)
+    snapshot = _find(tx, lookup, inode, old, "rename")
+    if old == new:
+        return
+    key = snapshot_key(inode.id, new.encode())
+    if tx.get(key) is not None:
+        raise SnapshotException(
+            f'The snapshot "{new}" already exists for directory {lookup.path}, so "{old}" cannot'
+            " be renamed to it."
+        )
+    tx.delete(snapshot_key(inode.id, old.encode()))
+    tx.put(key, snapshot)
+    moment = moment_key(snapshot.txid, inode.id)
+    tx.get(moment)
+    tx.put(moment, Moment(snapshot.txid, inode.id, new.encode()))
+
+
+@operation(at_most_once=True, solitary=True)
+def delete_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) -> None:
+    """Delete a snapshot; what only it needed is reclaimed in the background."""
+    lookup, inode = _owned(tx, caller, path)
+    snapshot = _find(tx, lookup, inode, name, "delete")
+    tx.delete(snapshot_key(inode.id, name.encode()))
+    moment = moment_key(snapshot.txid, inode.id)
+    tx.get(moment)
+    tx.delete(moment)
+    tx.put(key_of(inode), msgspec.structs.replace(inode, snapshots=inode.snapshots - 1))
+    tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE_LESS)
+    tx.put_new(removal_key(snapshot.txid, inode.id), Removal(tx.now_ms, until=snapshot.txid))
+
+
+@operation(mutates=False)
+def list_snapshots(tx: Transaction, caller: Caller, path: FsPath) -> list[SnapshotInfo]:
+    """The snapshots of a directory or file, by name."""
+    lookup = resolve_to_read(tx, caller, path)
+    inode = lookup.target
+    if inode is None:
+        raise FileNotFoundException(f"Directory does not exist: {lookup.path}")
+    check_access(caller, inode, Access.READ, lookup.path)
+    _check_snapshottable(lookup, inode)
+    infos = []
+    after = b""
+    while page := tx.scan(Table.SNAPSHOTS, inode.id, after, _PAGE):
+        after = page[-1][0][2]
+        for key, snapshot in page:
+            root = msgspec.structs.replace(snapshot.root, mtime_ms=snapshot.created_ms)
+            infos.append(SnapshotInfo(key[2], snapshot.txid, describe(root, None, key[2])))
+    return infos
+
+
+@operation(mutates=False)
+def list_snapshottable(tx: Transaction, caller: Caller) -> list[SnapshottableInfo]:
+    """What snapshots may be taken of, as far as it is the caller's; the superuser sees all."""
+    infos = []
+    after = b""
+    while page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE):
+        after = page[-1][0][2]
+        ids = [NUMBER.unpack(key[2])[0] for key, _ in page]
+        tx.need(ids=[(int(Table.INODES), id) for id in ids])
+        for id in ids:
+            inode: Inode | None = tx.get_by_id(Table.INODES, id)
+            path = path_of(tx, InodeId(id))
+            if inode is None or path is None:  # deleted, and to be reclaimed
+                continue
+            if caller.is_superuser or caller.user == inode.owner:
+                status = status_of(tx, inode, inode.name)
+                infos.append(SnapshottableInfo(path.text, status, inode.snapshots, SNAPSHOTS_MAX))
+    return sorted(infos, key=lambda info: info.path)
+
+
+def check_without_snapshots(tx: Transaction, lookup: Lookup, inode: Inode) -> None:
+    """What has snapshots, or has something below it that has, stays where it is."""
+    below = inode.is_directory and tx.totals(inode.id).counts[Count.SNAPSHOTS]
+    if inode.snapshots:
+        raise SnapshotException(
+            f"The directory {lookup.path} cannot be deleted since {lookup.path} is snapshottable"
+            " and already has snapshots"
+        )
+    if below:
+        raise SnapshotException(
+            f"The directory {lookup.path} cannot be deleted since something below it is"
+            " snapshottable and already has snapshots"
+        )
+
+
+def forget_snapshottable(tx: Transaction, inode: Inode) -> None:
+    """No snapshots can be taken of it any more."""
+    key = snapshottable_key(inode.id)
+    if tx.get(key) is not None:
+        tx.delete(key)
+
+
+def default_name(now_ms: int) -> str:
+    """As HDFS names a snapshot: by the time it is taken."""
+    taken = datetime.fromtimestamp(now_ms / 1000, tz=UTC)
+    return f"s{taken:%Y%m%d-%H%M%S}.{now_ms % 1000:03d}"
+
+
+def check_name(name: str) -> None:
+    """A snapshot's name is the name of a directory."""
+    if "/" in name:
+        raise HadoopIllegalArgumentException('Snapshot name cannot contain "/"')
+    encoded = name.encode("utf-8", "surrogateescape")
+    if encoded in (b"", b".", b"..", DOT_SNAPSHOT, DOT_RESERVED) or b"\0" in encoded or ":" in name:
+        raise InvalidPathException(f"Invalid snapshot name: {name!r}")
+    if len(encoded) > COMPONENT_BYTES_MAX:
+        check_component_length(encoded, FsPath.parse("/"))
+
+
+def _take(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> None:
+    taken = msgspec.structs.replace(inode, covered_txid=tx.txid, snapshots=inode.snapshots + 1)
+    tx.put(key_of(inode), taken)
+    tx.put(snapshot_key(inode.id, name), Snapshot(tx.txid, tx.now_ms, taken))
+    tx.put_new(moment_key(tx.txid, inode.id), Moment(tx.txid, inode.id, name))
+    tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE)
+    if inode.is_directory:
+        tx.add(inode.id, (), mtime_ms=tx.now_ms)
+
+
+def _existing(tx: Transaction, caller: Caller, path: FsPath) -> tuple[Lookup, Inode]:
+    lookup = resolve_to_write(tx, caller, path)
+    if lookup.target is None:
+        raise FileNotFoundException(f"Directory does not exist: {lookup.path}")
+    if lookup.target.is_symlink:
+        raise SnapshotException(f"{lookup.path} is a symbolic link, which has no snapshots")
+    return lookup, lookup.target
+
+
+def _owned(tx: Transaction, caller: Caller, path: FsPath) -> tuple[Lookup, Inode]:
+    lookup, inode = resolve_owned(tx, caller, path)
+    _check_snapshottable(lookup, inode)
+    return lookup, inode
+
+
+def _check_snapshottable(lookup: Lookup, inode: Inode) -> None:
+    if not inode.is_snapshottable:
+        raise SnapshotException(
+            f"Directory is not a snapshottable directory: {lookup.path}; allow it first"
+        )
+
+
+def _find(tx: Transaction, lookup: Lookup, inode: Inode, name: str, verb: str) -> Snapshot:
+    encoded = name.encode("utf-8", "surrogateescape")
+    found: Snapshot | None = tx.get(snapshot_key(inode.id, encoded))
+    if found is None:
+        raise SnapshotException(
+            f"Cannot {verb} snapshot {name} from path {lookup.path}: the snapshot does not exist."
+        )
+    return found

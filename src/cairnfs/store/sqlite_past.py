@@ -1,0 +1,102 @@
+"""A SQLite namespace as it was after an earlier TxID.
+
+A version is found in its table if it is current still, or else among the past rows.  What
+waits in the backlog is brought to the tables first, if it could matter: so both are
+looked through by statements alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from cairnfs.store.base import (
+    NO_TOTALS,
+    Key,
+    LocalReads,
+    Row,
+    Scan,
+    Totals,
+    decode_totals,
+    totals_key,
+)
+from cairnfs.store.sqlite_backlog import Backlog
+
+_SELECT_ROW = (
+    "SELECT since, data FROM past WHERE t = ?1 AND a = ?2 AND b = ?3"
+    " AND until > ?4 AND since <= ?4 ORDER BY until LIMIT 1"
+)
+_SELECT_ID = (
+    "SELECT a, b, since, data FROM past INDEXED BY past_by_id"
+    " WHERE id = ?1 AND t = ?2 AND until > ?3 AND since <= ?3"
+)
+_SELECT_SCAN = (
+    "SELECT b, since, data FROM (SELECT b, since, data FROM records"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since <= ?5 ORDER BY b LIMIT ?4)"
+    " UNION ALL SELECT b, since, data FROM (SELECT b, since, data FROM past"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?5 AND since <= ?5 ORDER BY b LIMIT ?4)"
+    " ORDER BY b LIMIT ?4"
+)
+
+
+class SettledReads(LocalReads, Protocol):
+    """What there is now, and how to look at what was."""
+
+    @property
+    def backlog(self) -> Backlog: ...
+
+    def write_backlog(self) -> None:
+        """Bring the tables up to date."""
+        ...
+
+
+class PastReads:
+    """See `store.base.LocalReads.at`."""
+
+    def __init__(
+        self,
+        now: SettledReads,
+        fetch: Callable[[str, Sequence[Any]], list[Any]],
+        txid: int,
+    ) -> None:
+        self._now = now
+        self._fetch = fetch
+        self._txid = txid
+
+    def at(self, txid: int) -> LocalReads:
+        return self._now.at(txid)
+
+    def row(self, key: Key) -> Row | None:
+        row = self._now.row(key)
+        if row is None or row.since > self._txid:
+            self._settle_past()
+            found = self._fetch(_SELECT_ROW, (*key, self._txid))
+            row = Row(key, *found[0]) if found else None
+        return row
+
+    def rows_of_id(self, table: int, id: int) -> list[Row]:
+        rows = [row for row in self._now.rows_of_id(table, id) if row.since <= self._txid]
+        self._settle_past()
+        found = self._fetch(_SELECT_ID, (id, table, self._txid))
+        return rows + [Row((table, a, b), since, data) for a, b, since, data in found]
+
+    def scan(self, scan: Scan) -> list[Row]:
+        if self._now.backlog.changes_below(scan.table, scan.a):
+            self._now.write_backlog()
+        self._settle_past()
+        t, a = scan.table, scan.a
+        found = self._fetch(_SELECT_SCAN, (t, a, scan.after, scan.limit, self._txid))
+        return [Row((t, a, b), since, data) for b, since, data in found]
+
+    def totals(self, id: int) -> Totals:
+        totals = self._now.totals(id)
+        if totals.changed <= self._txid:
+            return totals
+        found = self.row(totals_key(id))
+        return (
+            NO_TOTALS if found is None else decode_totals(found.data)._replace(changed=found.since)
+        )
+
+    def _settle_past(self) -> None:
+        if self._now.backlog.has_past:
+            self._now.write_backlog()
