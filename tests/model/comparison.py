@@ -131,9 +131,9 @@ def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
 
 def _are_both_right(expected: Outcome, outcome: Outcome) -> bool:
     """Of several reasons to refuse a call, one of which is a snapshot, any may be told."""
-    errors = expected.error, outcome.error
-    return all(errors) and any(
-        isinstance(error, SnapshotException | SnapshotAccessControlException) for error in errors
+    both = expected, outcome
+    return all(each.error is not None or each.result is False for each in both) and any(
+        isinstance(each.error, SnapshotException | SnapshotAccessControlException) for each in both
     )
 
 

@@ -38,6 +38,7 @@ from tests.model.steps import (
 from cairnfs.blocks.records import Block, BlockId, BlockState, GenerationStamp, StorageType
 from cairnfs.errors import HdfsError
 from cairnfs.namenode.embedded import ClientProtocol
+from cairnfs.namenode.reclaiming import SETTLING_MS
 from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.testing.invariants import check_invariants, check_no_leftovers, check_no_past
@@ -187,6 +188,7 @@ class Pair:
             # What a snapshot needed goes with it, and with the last one all of the past.
             self.check_tree(0)
             self._delete_snapshots(self.product.client(0, SUPERUSER))
+            self.clock.advance(SETTLING_MS)
             thread.wait(thread.namenode.duties.reclaim_everything())
             thread.wait(check_invariants(thread.namenode.store))
             thread.wait(check_no_leftovers(thread.namenode.store, self.ids.inodes()))

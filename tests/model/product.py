@@ -50,6 +50,9 @@ CONFIGURATIONS = {
 }
 
 
+LOCATE = False
+
+
 class Product:
     """One to several NameNodes on one store."""
 
@@ -170,7 +173,7 @@ async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
         if status.has_acl:
             acl = await namenode.call(acl_operations.get_acl_status, caller, FsPath.parse(path))
         located = None
-        if status.kind is Kind.FILE and top != "/":
+        if status.kind is Kind.FILE and top != "/" and LOCATE:
             located = await namenode.call(
                 file_blocks.get_block_locations, caller, FsPath.parse(path), 0, LENGTH_MAX_BYTES
             )

@@ -197,7 +197,10 @@ class EmbeddedAdapter(BlocklessAdapter):
 
     def snapshottable(self) -> dict[str, list[str]]:
         paths = [each.path for each in self.call("list_snapshottable")]
-        return {path: [each.name for each in self.call("list_snapshots", path)] for path in paths}
+        return {
+            path: [each.name.decode() for each in self.call("list_snapshots", path)]
+            for path in paths
+        }
 
 
 def _entry(status: Any) -> Entry:

@@ -188,11 +188,11 @@ class FileCalls(ModelTree):
                 check_access(user, source_found.target, READ)
             self._check_may_remove(user, source_found, with_subtree=False)
             source = existing_file(source_found)
+            self._check_no_snapshots(source)
             if (
                 source_found.above[-1] is not parent
                 or source is file
                 or source.holder is not None
-                or source.snapshots
                 or not source.blocks
                 or source.block_size_bytes > file.block_size_bytes
             ):

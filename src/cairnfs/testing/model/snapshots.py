@@ -6,6 +6,7 @@ show in one.  A directory or a file may have snapshots, also below or above othe
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from cairnfs.errors import (
@@ -49,17 +50,19 @@ class SnapshotCalls(ModelTree):
         """Of several at once, or of none; the paths of the snapshots."""
         name = name or self._name_by_time("s")
         _check_snapshot_name(name)
-        taken: dict[int, str] = {}
+        nodes: dict[int, Node] = {}
+        taken = []
         for path in paths:
             node = self._owned(user, path)
             self._check_snapshottable(node)
-            if node.id in taken:
+            if node.id in nodes:
                 continue
             if name in node.snapshots:
                 raise SnapshotException(f"{path} has a snapshot {name}")
-            self._take(node, name)
-            taken[node.id] = f"{path.rstrip('/')}/{DOT_SNAPSHOT.decode()}/{name}"
-        return tuple(taken.values())
+            nodes[node.id] = node
+            taken.append(f"{path.rstrip('/')}/{DOT_SNAPSHOT.decode()}/{name}")
+        self._take(nodes.values(), name)
+        return tuple(taken)
 
     def rename_snapshot(self, user: User, path: str, old: str, new: str) -> None:
         node = self._owned(user, path)
@@ -114,7 +117,7 @@ class SnapshotCalls(ModelTree):
         if any(each.snapshots for id, each in live.items() if id not in staying):
             raise SnapshotException("something that would go has snapshots of its own")
         safety = safety or self._name_by_time("before-rollback-")
-        self._take(node, safety)
+        self._take([node], safety)
         elsewhere = {each.id for each in self.root.walk()} - live.keys()
         back = top.copy()
         for each in back.walk():
@@ -145,10 +148,13 @@ class SnapshotCalls(ModelTree):
             each.close()
         self._add(found, found.missing[-1], copy, inodes=sum(1 for _ in copy.walk()))
 
-    def _take(self, node: Node, name: str) -> None:
-        if node.is_directory:
-            node.mtime_ms = self._now()
-        node.snapshots[name] = node.frozen()
+    def _take(self, nodes: Collection[Node], name: str) -> None:
+        """All of one moment: each shows that the others were touched."""
+        for node in nodes:
+            if node.is_directory:
+                node.mtime_ms = self._now()
+        for node in nodes:
+            node.snapshots[name] = node.frozen()
 
     def _snapshot(self, node: Node, name: str) -> Node:
         self._check_snapshottable(node)

@@ -124,6 +124,7 @@ class ModelTree:
     def _traverse(self, user: User, found: Found, *, creating: bool) -> Found:
         for depth, node in enumerate(found.above):
             if node.is_file and node.is_snapshottable and found.names[depth] == DOT_SNAPSHOT:
+                check_access(user, node, EXECUTE)  # TEMPORARY
                 continue
             if node.is_symlink:
                 raise UnresolvedPathException(elsewhere(found))
@@ -206,7 +207,7 @@ class ModelTree:
 
     def _reported_quota(self, node: Node) -> Quota:
         quota = node.quota or Quota()
-        if node is self.root and quota.inodes == -1:
+        if node.id == self.root.id and quota.inodes == -1:
             quota = structs.replace(quota, inodes=DONT_SET)  # as HDFS tells it
         return quota
 
