@@ -18,7 +18,7 @@ from benchmarks.machine import percentile
 from benchmarks.namespaces import Namespaces, fill, open_namenode
 from cairnfs.config import Control
 from cairnfs.namenode.namenode import NameNode
-from cairnfs.namesystem import delete, rename
+from cairnfs.namesystem import delete, reclaim, rename
 from cairnfs.namesystem.directories import get_file_info
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import inode_key, resolve
@@ -123,8 +123,8 @@ async def _work_off(namenode: NameNode, id: int, files: int, seconds: float) -> 
     rows = 0
     start = time.perf_counter()
     while (took_s := time.perf_counter() - start) < seconds and rows < files:
-        await namenode.call(delete.reclaim, id)
-        rows = min(files, rows + delete.RECLAIM_BATCH)
+        await namenode.call(reclaim.reclaim, id)
+        rows = min(files, rows + reclaim.RECLAIM_BATCH)
     return rows, took_s
 
 

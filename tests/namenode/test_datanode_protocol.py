@@ -482,7 +482,7 @@ def test_a_long_report_keeps_nobody_waiting(sqlite_cluster: FakeCluster) -> None
     cluster = sqlite_cluster
     [node] = cluster.add("a")
     report = node.make_report()
-    count = 20_000
+    count = 8_000
     blocks = {id: OnDisk(1, 1) for id in range(1, count + 1)}
     report.reports[0].numberOfBlocks = count
     report.reports[0].blocksBuffers[:] = [encode_blocks(blocks)]

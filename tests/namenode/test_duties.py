@@ -15,9 +15,9 @@ import pytest
 
 from cairnfs.config import NameNodeSettings
 from cairnfs.namenode.opening import format_namespace
-from cairnfs.namesystem.delete import RECLAIM_BATCH
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.lookup import inode_key
+from cairnfs.namesystem.reclaim import RECLAIM_BATCH
 from cairnfs.store.base import Batch, Count, Put, Scan, Store, Touch
 from cairnfs.store.base import Reading as StoreReading
 from cairnfs.store.schema import Table

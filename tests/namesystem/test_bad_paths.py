@@ -64,6 +64,16 @@ CONCATENATING: dict[str, Operation] = {
 }
 ADMINISTERING: dict[str, Operation] = {
     "set_quota": lambda fs, path: fs.set_quota(path, 5),
+    "allow_snapshot": lambda fs, path: fs.allow_snapshot(path),
+    "disallow_snapshot": lambda fs, path: fs.disallow_snapshot(path),
+}
+SNAPSHOTS: dict[str, Operation] = {
+    "create_snapshot": lambda fs, path: fs.create_snapshot(path, "s"),
+    "create_snapshots": lambda fs, path: fs.create_snapshots([path], "s"),
+    "rename_snapshot": lambda fs, path: fs.rename_snapshot(path, "s", "t"),
+    "delete_snapshot": lambda fs, path: fs.delete_snapshot(path, "s"),
+    "list_snapshots": lambda fs, path: fs.list_snapshots(path),
+    "snapshot_diff": lambda fs, path: list(fs.snapshot_diff(path, "s")),
 }
 READING: dict[str, Operation] = {
     "get_file_info": lambda fs, path: fs.get_file_info(path),
@@ -78,7 +88,7 @@ READING: dict[str, Operation] = {
     "get_acl_status": lambda fs, path: fs.get_acl_status(path),
 }
 CHANGING = WRITING | CONCATENATING | ADMINISTERING
-EVERY = CREATING | LINKING | CHANGING | READING
+EVERY = CREATING | LINKING | CHANGING | READING | SNAPSHOTS
 
 
 @pytest.fixture
@@ -95,7 +105,7 @@ def tree(fast_fs: ScratchClient) -> Iterator[ScratchClient]:
 
 
 def test_every_call_with_a_path_is_tried_here() -> None:
-    without_path = {"renew_lease"}
+    without_path = {"renew_lease", "list_snapshottable"}
     calls = {name for name in vars(ClientProtocol) if not name.startswith("_")} - without_path
     assert {name.split()[0] for name in EVERY} == calls
 
@@ -170,7 +180,7 @@ def test_raw_paths_are_not_changed_by_users(tree: ScratchClient, name: str) -> N
     check(tree.user("ada"), EVERY[name], "/.reserved/raw/d/f", AccessControlException)
 
 
-@pytest.mark.parametrize("name", WRITING | READING)
+@pytest.mark.parametrize("name", WRITING | READING | SNAPSHOTS)
 def test_what_is_not_there_is_told_apart_from_what_may_not_be_seen(
     tree: ScratchClient, name: str
 ) -> None:

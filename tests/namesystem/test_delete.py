@@ -10,7 +10,7 @@ from cairnfs.errors import (
     LeaseExpiredException,
     PathIsNotEmptyDirectoryException,
 )
-from cairnfs.namesystem import delete
+from cairnfs.namesystem import delete, reclaim
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.testing.scratch import ScratchClient
 from cairnfs.transaction.calls import CallKey
@@ -81,7 +81,7 @@ def test_an_open_file_goes_with_its_lease(fs: ScratchClient) -> None:
 def test_reclaiming_removes_a_subtree_in_batches(
     fs: ScratchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delete, "RECLAIM_BATCH", 2)
+    monkeypatch.setattr(reclaim, "RECLAIM_BATCH", 2)
     for number in range(5):
         fs.write(f"/a/b/f{number}", 1, 1, 1)
         fs.create(f"/a/open{number}")

@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import threading
 import uuid
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from cairnfs.blocks.records import Block, StorageNumber, StorageType
@@ -35,6 +35,7 @@ from cairnfs.namesystem import (
     pipelines,
     quota_operations,
     rename,
+    snapshot_diff,
     snapshots,
     symlinks,
     truncate,
@@ -359,6 +360,18 @@ class ClientProtocol:
 
     def list_snapshottable(self) -> list[snapshots.SnapshottableInfo]:
         return self._call(snapshots.list_snapshottable)
+
+    def snapshot_diff(
+        self, path: str, old: str, new: str = "", limit: int = snapshot_diff.DIFF_LIMIT
+    ) -> Iterator[snapshot_diff.DiffEntry]:
+        """What is different; without a name, from the snapshot to now."""
+        resume: tuple[bytes, ...] | None = ()
+        while resume is not None:
+            page: snapshot_diff.DiffPage = self._call(
+                snapshot_diff.snapshot_diff, FsPath.parse(path), old, new, resume, limit
+            )
+            yield from page.entries
+            resume = page.resume
 
     def _call_or_release(self, operation: Operation[R], *arguments: Any) -> R:
         """Call; take the file from a writer who is gone, and call again."""

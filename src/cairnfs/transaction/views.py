@@ -28,7 +28,14 @@ from cairnfs.transaction.memos import Memo, Memos
 from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.records import id_of
 from cairnfs.transaction.seen_rows import Page, RowCache, entry_of
-from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, PastView, Transaction
+from cairnfs.transaction.transaction import (
+    NO_ENTRY,
+    UNCOMMITTED,
+    Entry,
+    Missing,
+    PastView,
+    Transaction,
+)
 
 
 class CommittedRows(Protocol):
@@ -252,9 +259,10 @@ class Speculation:
             if addition is not None:
                 counts = tuple(map(operator.add, totals.counts, addition.counts))
                 if addition.writer is None:
-                    totals = totals._replace(counts=counts)
+                    totals = totals._replace(counts=counts, changed=UNCOMMITTED)
                 else:
-                    totals = Totals(counts, addition.mtime_ms, max(totals.touched, 1))
+                    touched = max(totals.touched, 1)
+                    totals = Totals(counts, addition.mtime_ms, touched, UNCOMMITTED)
                 uncommitted = True
         return totals, uncommitted
 
