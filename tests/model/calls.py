@@ -342,7 +342,10 @@ def _path(choose: Choose, world: World) -> Any:
     if kind < 90:
         return fresh_path(choose)
     if kind < 95:
-        return join(choose.among(world.paths), choose.among(ODD_NAMES))
+        name = choose.among(ODD_NAMES)
+        # What .snapshot itself takes, and how old it is, is told in no way worth keeping.
+        odd = "Z" if world.with_snapshots and name == ".snapshot" else name
+        return join(choose.among(world.paths), odd)
     if kind < 97:
         return InodePath(choose.number(0, 2), choose.among(("", "", "/a", "/..")))
     return choose.among((*ODD_PATHS, "/"))

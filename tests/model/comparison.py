@@ -19,6 +19,7 @@ from cairnfs.namesystem.append import LastBlockWithStatus
 from cairnfs.namesystem.directories import ContentSummary, Listing
 from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks
 from cairnfs.namesystem.quota_operations import QuotaUsage
+from cairnfs.namesystem.snapshot_diff import DiffEntry
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.testing.model import ModelFileSystem, Node, existing
@@ -99,6 +100,8 @@ def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
     wanted, got = expected.result, outcome.result
     if isinstance(got, list) and got and isinstance(got[0], SnapshotInfo):
         return bool(wanted == [each.name.decode() for each in got])
+    if isinstance(got, list) and got and isinstance(got[0], DiffEntry):
+        return bool(wanted == sorted(map(describe_difference, got)))
     if isinstance(got, list) and got and isinstance(got[0], SnapshottableInfo):
         return bool(wanted == [each.path for each in got])
     if isinstance(got, FileStatus):
@@ -127,6 +130,12 @@ def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
         types_add_up = got.type_bytes == (0, got.space_bytes, 0, 0, 0)
         return types_add_up and wanted == (got.inodes, got.space_bytes, got.quota)
     return bool(wanted == got)
+
+
+def describe_difference(entry: DiffEntry) -> tuple[str, ...]:
+    """A difference as the model tells it."""
+    paths = (entry.path,) if entry.target is None else (entry.path, entry.target)
+    return "M+-R"[entry.kind], *(b"/".join(path).decode() for path in paths)
 
 
 def _are_both_right(expected: Outcome, outcome: Outcome) -> bool:

@@ -125,6 +125,7 @@ class Pair:
             self.product.reclaim(step.namenode)
         elif step.operation == "restart":
             self.product.restart(step.namenode)
+            self._renew_all()  # who could not renew meanwhile is not gone
         elif step.operation == "check":
             self.check_tree(step.namenode)
         elif step.operation == "retry":
@@ -218,6 +219,10 @@ class Pair:
                 f"a retry of {self.product.retryable} was answered {again!r}, first {first!r}"
             )
 
+    def _renew_all(self) -> None:
+        for user in USERS:
+            self._run_one(Step("renew_lease", user=user))
+
     def _run_one(self, step: Step) -> None:
         outcome = self._answer(self._start(step))
         ids = Ids(self.ids)
@@ -232,8 +237,7 @@ class Pair:
             self._run_one(step)
         # A file whose writer is gone is taken from it by a transaction of its own, before the
         # call that wants it: nobody is to be gone while calls are made at the same time.
-        for user in USERS:
-            self._run_one(Step("renew_lease", user=user))
+        self._renew_all()
         self.product.delays.active = batch.slow
         started = [self._start(step) for step in batch.steps]
         outcomes = [self._answer(each) for each in started]

@@ -22,6 +22,7 @@ from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem import acl_operations, directories, file_blocks
 from cairnfs.namesystem.inodes import Kind
 from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.snapshot_diff import DiffEntry
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.transaction.calls import CallKey, Operation
 
@@ -48,9 +49,6 @@ CONFIGURATIONS = {
         *(Configuration("postgres", control, 2) for control in Control),
     )
 }
-
-
-LOCATE = False
 
 
 class Product:
@@ -138,6 +136,9 @@ class RecordingClient(ClientProtocol):
         self._call_ids = product.call_ids
         self._product = product
 
+    def snapshot_diff(self, path: str, old: str, new: str, limit: int) -> list[DiffEntry]:
+        return list(super().snapshot_diff(path, old, new, limit))
+
     def _run(self, operation: Operation, *arguments: Any) -> Any:
         key = None
         if operation.at_most_once:
@@ -173,7 +174,7 @@ async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
         if status.has_acl:
             acl = await namenode.call(acl_operations.get_acl_status, caller, FsPath.parse(path))
         located = None
-        if status.kind is Kind.FILE and top != "/" and LOCATE:
+        if status.kind is Kind.FILE and top != "/":
             located = await namenode.call(
                 file_blocks.get_block_locations, caller, FsPath.parse(path), 0, LENGTH_MAX_BYTES
             )

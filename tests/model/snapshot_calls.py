@@ -14,6 +14,7 @@ SNAPSHOT_OPERATIONS: dict[str, int] = {
     "delete_snapshot": 8,
     "list_snapshots": 1,
     "list_snapshottable": 1,
+    "snapshot_diff": 6,
 }
 """How often each is called."""
 
@@ -66,7 +67,8 @@ def list_snapshottable(choose: Choose, world: World) -> Step:
 def snapshot_diff(choose: Choose, world: World) -> Step:
     path, name = _snapshot(choose, world)
     others = [other for where, other in world.snapshots if where == path]
-    return Step("snapshot_diff", (path, name, choose.among(("", *others))))
+    limit = choose.among((1, 2, 1000))
+    return Step("snapshot_diff", (path, name, choose.among(("", *others)), limit))
 
 
 def rollback_snapshot(choose: Choose, world: World) -> Step:

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import msgspec
+from tests.model.comparison import describe_difference
 from tests.traces.adapter import REPLICATION, Adapter, Entry
 from tests.traces.trace import Entries
 
@@ -193,7 +194,7 @@ class EmbeddedAdapter(BlocklessAdapter):
         return [_entry(status) for status in listing.entries]
 
     def diff(self, path: str, old: str, new: str) -> Entries:
-        return set(self.call("snapshot_diff", path, old, new))
+        return {describe_difference(entry) for entry in self.call("snapshot_diff", path, old, new)}
 
     def snapshottable(self) -> dict[str, list[str]]:
         paths = [each.path for each in self.call("list_snapshottable")]

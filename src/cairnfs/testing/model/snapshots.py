@@ -97,14 +97,22 @@ class SnapshotCalls(ModelTree):
             and (user.is_superuser or user.name == found.nodes[-1].owner)
         )
 
-    def snapshot_diff(self, user: User, path: str, old: str, new: str) -> list[Entry]:
-        """What has to be done to get from one to the other; "" is what is there now."""
-        node = existing(self._find_following(user, path))
-        self._check_snapshottable(node)
-        states = [self._snapshot(node, name) if name else node for name in (old, new)]
+    def snapshot_diff(
+        self, user: User, path: str, old: str, new: str, limit: int = 0
+    ) -> list[Entry]:
+        """What has to be done to get from one to the other; "" is what is there now.
+
+        The snapshots are those of the nearest directory at or above the path that may have any.
+        """
+        found = self._find_following(user, path)
+        node = existing(found)
+        check_access(user, node, READ)
+        owner = next((each for each in reversed(found.nodes) if each.is_snapshottable), node)
+        states = [self._state(owner, node, name) for name in (old, new)]
         for state in states:
-            check_may_list_all(user, state)
-        return diff(*states)
+            check_access(user, state, READ)
+            check_may_list_all(user, state, READ)
+        return [] if old == new else diff(*states)
 
     # Going back, and copies.
 
@@ -155,6 +163,15 @@ class SnapshotCalls(ModelTree):
                 node.mtime_ms = self._now()
         for node in nodes:
             node.snapshots[name] = node.frozen()
+
+    def _state(self, owner: Node, node: Node, name: str) -> Node:
+        """What this was in a snapshot of a directory above; or is."""
+        self._check_snapshottable(owner)
+        top = self._snapshot(owner, name) if name else owner
+        for each in top.walk():
+            if each.id == node.id:
+                return each
+        raise FileNotFoundException(f"it was not in {name}")
 
     def _snapshot(self, node: Node, name: str) -> Node:
         self._check_snapshottable(node)
