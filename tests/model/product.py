@@ -16,10 +16,10 @@ from tests.model.steps import SUPERUSER, USERS
 
 from cairnfs.clock import ManualClock
 from cairnfs.config import Control, FormatSettings, NameNodeSettings
-from cairnfs.namenode.embedded import LENGTH_MAX_BYTES, ClientProtocol, NameNodeThread
+from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
-from cairnfs.namesystem import acl_operations, directories, file_blocks
+from cairnfs.namesystem import acl_operations, directories
 from cairnfs.namesystem.inodes import Kind
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshot_diff import DiffEntry
@@ -101,7 +101,15 @@ class Product:
         """Everything there is, as the superuser sees it; or what is in a snapshot."""
         thread = self.namenodes[namenode % len(self.namenodes)]
         tree: dict[str, Seen] = thread.wait(_read_tree(thread.namenode, top))
-        return tree
+        if top == "/":
+            return tree
+        client = self.client(namenode, SUPERUSER)
+        return {
+            path: seen._replace(located=client.get_block_locations(path))
+            if seen.status.kind is Kind.FILE
+            else seen
+            for path, seen in tree.items()
+        }
 
     @property
     def conflicts(self) -> int:
@@ -173,12 +181,7 @@ async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
         acl = None
         if status.has_acl:
             acl = await namenode.call(acl_operations.get_acl_status, caller, FsPath.parse(path))
-        located = None
-        if status.kind is Kind.FILE and top != "/":
-            located = await namenode.call(
-                file_blocks.get_block_locations, caller, FsPath.parse(path), 0, LENGTH_MAX_BYTES
-            )
-        tree[path] = Seen(status, summary, acl, located)
+        tree[path] = Seen(status, summary, acl)
         if status.kind is not Kind.DIRECTORY:
             return
         listing = await namenode.call(

@@ -228,6 +228,7 @@ class FileCalls(ModelTree):
         if found.in_snapshot:  # nobody writes it there
             file = file.copy()
             file.close()
+            file.blocks = [block for block in file.blocks if block.length_bytes]
         offsets, end_bytes = [], 0
         for block in file.blocks:
             offsets.append(end_bytes)

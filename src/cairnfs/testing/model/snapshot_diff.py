@@ -55,7 +55,7 @@ def _seen(before: Node, later: dict[int, tuple[str, Node]]) -> Iterator[tuple[st
 
 def _describe(node: Node) -> tuple[object, ...]:
     return (
-        *(node.mode, node.owner, node.group, node.acl, node.replication),
+        *(node.mode, node.owner, node.group, node.acl, node.quota, node.replication),
         [(block.data, block.length_bytes) for block in node.blocks if block.length_bytes],
         {name: child.id for name, child in node.children.items()},
     )
