@@ -73,6 +73,8 @@ SNAPSHOTS: dict[str, Operation] = {
     "rename_snapshot": lambda fs, path: fs.rename_snapshot(path, "s", "t"),
     "delete_snapshot": lambda fs, path: fs.delete_snapshot(path, "s"),
     "list_snapshots": lambda fs, path: fs.list_snapshots(path),
+    "rollback_snapshot": lambda fs, path: fs.rollback_snapshot(path, "s"),
+    "clone_snapshot": lambda fs, path: fs.clone_snapshot(path, "s", "/d/new"),
     "snapshot_diff": lambda fs, path: list(fs.snapshot_diff(path, "s")),
 }
 READING: dict[str, Operation] = {

@@ -35,6 +35,7 @@ from cairnfs.namesystem import (
     pipelines,
     quota_operations,
     rename,
+    rollback,
     snapshot_diff,
     snapshots,
     symlinks,
@@ -360,6 +361,12 @@ class ClientProtocol:
 
     def list_snapshottable(self) -> list[snapshots.SnapshottableInfo]:
         return self._call(snapshots.list_snapshottable)
+
+    def rollback_snapshot(self, path: str, name: str) -> None:
+        self._call(rollback.rollback_snapshot, FsPath.parse(path), name)
+
+    def clone_snapshot(self, path: str, name: str, destination: str) -> None:
+        self._call(rollback.clone_snapshot, FsPath.parse(path), name, FsPath.parse(destination))
 
     def snapshot_diff(
         self, path: str, old: str, new: str = "", limit: int = snapshot_diff.DIFF_LIMIT

@@ -14,6 +14,7 @@ from cairnfs.blocks.records import Block, block_key
 from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.layers import hide
 from cairnfs.namesystem.lookup import (
     Lookup,
     check_subtree_access,
@@ -46,6 +47,7 @@ class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     after: bytes = b""  # what is below was looked at up to here
     is_holding: bool = False  # and some of that is needed by a snapshot
     is_attached: bool = False  # it is part of another orphan, which is held
+    is_content: bool = False  # a directory has lost its content, but is still there
 
 
 register(Table.ORPHANS, Orphan)
@@ -70,7 +72,7 @@ def delete(tx: Transaction, caller: Caller, path: FsPath, recursive: bool) -> bo
                 return False
             tx.require_alone()
         else:
-            tx.expect_empty(Table.INODES, target.id)
+            tx.expect_empty(Table.INODES, target.children_id)
     if lookup.path.is_root:
         return False
     check_without_snapshots(tx, lookup, target)
@@ -97,12 +99,13 @@ def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
     """Take an inode out of its directory, with everything below it."""
     remove_entry(tx, ancestors, subtree(tx, target))
     tx.delete(key_of(target))
+    hide(tx, ancestors[-1], target.name)
     if target.under_construction:
         leases.remove(tx, target.id)
     if target.is_snapshottable:
         forget_snapshottable(tx, target)
     if target.is_directory or target.block_count:
-        tx.put_new(orphan_key(target.id), Orphan(target.kind, inode=target))
+        tx.put_new(orphan_key(target.children_id), Orphan(target.kind, inode=target))
 
 
 def detach_blocks(tx: Transaction, blocks: Sequence[tuple[Key, Block]]) -> None:
@@ -120,4 +123,5 @@ def detach_blocks(tx: Transaction, blocks: Sequence[tuple[Key, Block]]) -> None:
 
 
 def orphan_key(id: int) -> Key:
+    """Where an orphan is kept: by what its rows are below, not all of which are inodes' ids."""
     return (Table.ORPHANS, 0, NUMBER.pack(id))

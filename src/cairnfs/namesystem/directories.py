@@ -21,6 +21,7 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.acls import inherit_default
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind, Quota
+from cairnfs.namesystem.layers import children_of, totals_of
 from cairnfs.namesystem.lookup import (
     ROOT_KEY,
     Lookup,
@@ -165,15 +166,15 @@ def get_listed_inodes(
     if lookup.is_dot_snapshot:
         return _list_snapshots(tx, target.id, start_after, limit)
     rows = lookup.rows
-    inodes = [inode for _, inode in rows.scan(Table.INODES, target.id, start_after, limit + 1)]
-    directories = [inode.id for inode in inodes if inode.kind is _DIRECTORY]
-    rows.need(totals=directories)
-    totals = {id: rows.totals(id) for id in directories}
+    inodes = children_of(rows, target, start_after, limit + 1)
+    directories = [inode for inode in inodes if inode.kind is _DIRECTORY]
+    rows.need(totals=[inode.id for inode in directories if not inode.is_virtual])
+    totals = {inode.id: totals_of(rows, inode) for inode in directories}
     if len(inodes) <= limit:
         return Page(inodes, totals, 0)
     # How many are left matters to nobody, only whether there are: a count of
     # the names before `start_after` would cost a walk.
-    children = rows.totals(target.id).counts[Count.CHILDREN]
+    children = totals_of(rows, target).counts[Count.CHILDREN]
     return Page(inodes[:limit], totals, max(1, children - limit))
 
 
@@ -200,7 +201,7 @@ def get_content_summary(tx: Transaction, caller: Caller, path: FsPath) -> Conten
         check_subtree_access(
             rows, caller, lookup.path, target, Access.READ_EXECUTE, to_delete=False
         )
-        counts = rows.totals(target.id).counts
+        counts = totals_of(rows, target).counts
         return ContentSummary(
             counts[Count.LENGTH_BYTES],
             counts[Count.FILES],
@@ -245,7 +246,7 @@ def add_directory(
     mode, acl = inherit_default(parent.acl, mode, unmasked, is_directory=True)
     directory = Inode(
         id=InodeId(tx.next_inode_id()),
-        parent_id=parent.id,
+        parent_id=InodeId(parent.children_id),
         name=name,
         kind=Kind.DIRECTORY,
         mode=mode,

@@ -240,7 +240,7 @@ def _new_file(
     """The inode of an empty file that is being written."""
     return Inode(
         id=InodeId(tx.next_inode_id()),
-        parent_id=parent.id,
+        parent_id=InodeId(parent.children_id),
         name=name,
         kind=Kind.FILE,
         mode=mode,

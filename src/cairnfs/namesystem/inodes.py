@@ -55,6 +55,15 @@ class AclEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     permission: int
 
 
+class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where the content of a clone comes from; see `layers`."""
+
+    content_id: int  # the rows below which, or of a file, its id
+    txid: int  # as they were after this TxID
+    pin: int  # what holds them
+    below: Origin | None = None  # and where that content came from
+
+
 class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One version of an inode, as it is stored."""
 
@@ -95,6 +104,17 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # Snapshots of this very directory or file: whether any may be taken, and how many there are.
     is_snapshottable: bool = False
     snapshots: int = 0
+
+    # Directories: where the rows of the children are, if not below the own id, and where what
+    # is not there comes from; see `layers`.
+    content_id: int = 0
+    origin: Origin | None = None
+    is_virtual: bool = False  # found in an origin, hence without a row: never stored
+
+    @property
+    def children_id(self) -> int:
+        """Under what the rows of a directory's children are kept."""
+        return self.content_id or self.id
 
     @property
     def visible_bytes(self) -> int:

@@ -17,6 +17,7 @@ from cairnfs.errors import (
 )
 from cairnfs.modes import STICKY_BIT
 from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, InodeId, Kind
+from cairnfs.namesystem.layers import child_of, children_of, materialize, parent_of, totals_of
 from cairnfs.namesystem.paths import DOT_SNAPSHOT, FsPath
 from cairnfs.namesystem.permissions import (
     Caller,
@@ -98,7 +99,12 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
     inodes, covered = tx.recall(components[:-1]) or _walk(tx, components[:-1])
     found = len(inodes) - 1
     if components and found == len(components) - 1 and inodes[-1].kind is _DIRECTORY:
-        child: Inode | None = tx.probe((_INODES, inodes[-1].id, components[-1]))
+        directory = inodes[-1]
+        child: Inode | None
+        if directory.origin is None:
+            child = tx.probe((_INODES, directory.content_id or directory.id, components[-1]))
+        else:
+            child = child_of(tx, directory, components[-1])
         if child is not None:
             inodes = (*inodes, child)
             found += 1
@@ -106,7 +112,7 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
                 covered = child.covered_txid
     tx.cover(covered)
     if tx.covered:
-        tx.mark(inode.id for inode in inodes if inode.kind is _DIRECTORY)
+        tx.mark(i.id for i in inodes if i.kind is _DIRECTORY and not i.is_virtual)
     return Lookup(path, inodes, components[found:], covered, tx)
 
 
@@ -135,7 +141,7 @@ def _resolve_in_snapshot(tx: Transaction, path: FsPath) -> Lookup:
     inode = msgspec.structs.replace(snapshot.root, name=names[0])
     inodes.append(inode)
     for name in names[1:]:
-        child = rows.get((_INODES, inode.id, name)) if inode.is_directory else None
+        child = child_of(rows, inode, name) if inode.is_directory else None
         if child is None:
             break
         inode = child
@@ -156,8 +162,10 @@ def _walk(tx: Transaction, names: tuple[bytes, ...]) -> tuple[tuple[Inode, ...],
     for name in names:
         if inode.kind is not _DIRECTORY:
             break
-        key = (_INODES, inode.id, name)
-        child: Inode | None = tx.get(key)
+        key = (_INODES, inode.content_id or inode.id, name)
+        child: Inode | None = tx.get(key) if not inode.is_virtual else None
+        if child is None and inode.origin is not None:
+            child = child_of(tx, inode, name)
         if child is None:
             break
         inode = child
@@ -166,7 +174,7 @@ def _walk(tx: Transaction, names: tuple[bytes, ...]) -> tuple[tuple[Inode, ...],
         if inode.covered_txid > covered:
             covered = inode.covered_txid
     way = tuple(inodes), covered
-    if len(inodes) > len(names):
+    if len(inodes) > len(names) and not inode.is_virtual:
         tx.memorize(names, way, keys)
     return way
 
@@ -194,7 +202,7 @@ def resolve_link_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Look
     _check_may_write(caller, path)
     check_not_in_snapshot(lookup)
     check_traverse(caller, lookup.ancestors, lookup.path)
-    return lookup
+    return with_own_rows(tx, lookup)
 
 
 def resolve_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
@@ -209,7 +217,13 @@ def resolve_link_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Loo
     _check_may_write(caller, path)
     check_not_in_snapshot(lookup)
     check_traverse(caller, lookup.ancestors, lookup.path, creating=True)
-    return lookup
+    return with_own_rows(tx, lookup)
+
+
+def with_own_rows(tx: Transaction, lookup: Lookup) -> Lookup:
+    """What is to be changed has rows of its own, also where it was shared with an origin."""
+    inodes = materialize(tx, lookup.inodes)
+    return lookup if inodes is lookup.inodes else msgspec.structs.replace(lookup, inodes=inodes)
 
 
 def check_not_in_snapshot(lookup: Lookup) -> None:
@@ -276,7 +290,7 @@ def check_subtree_access(
     stack = [(top, path)]
     while stack:
         directory, where = stack.pop()
-        totals = tx.totals(directory.id).counts
+        totals = totals_of(tx, directory).counts
         if totals[Count.CHILDREN] or not to_delete:
             check_access(caller, directory, access, where)
         check_children = bool(
@@ -285,10 +299,10 @@ def check_subtree_access(
         if not totals[Count.CHILDREN] or not (check_children or totals[Count.DIRECTORIES]):
             continue
         after = b""
-        while page := tx.scan(Table.INODES, directory.id, after, _WALK_PAGE):
-            after = page[-1][0][2]
-            tx.need(totals=[child.id for _, child in page if child.is_directory])
-            for _, child in page:
+        while page := children_of(tx, directory, after, _WALK_PAGE):
+            after = page[-1].name
+            tx.need(totals=[c.id for c in page if c.is_directory and not c.is_virtual])
+            for child in page:
                 if check_children:
                     check_sticky(caller, directory, child, where.child(child.name))
                 if child.is_directory:
@@ -301,7 +315,7 @@ def path_of(tx: Transaction, id: InodeId) -> FsPath | None:
     inode: Inode | None = tx.get_by_id(Table.INODES, id)
     while inode is not None and inode.id != ROOT_ID:
         names.append(inode.name)
-        inode = tx.get_by_id(Table.INODES, inode.parent_id)
+        inode = parent_of(tx, inode)
     if inode is None:
         return None
     return FsPath.parse(b"/" + b"/".join(reversed(names)))
@@ -322,7 +336,7 @@ def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
             hint = hints.get(key)
             if hint is None:
                 break
-            parent_id = hint.id
+            parent_id = hint.children_id
         if not path.components or (hint is not None and hint.is_directory):
             reading.totals.append(parent_id)
     return reading

@@ -21,6 +21,7 @@ from cairnfs.errors import (
     QuotaByStorageTypeExceededException,
 )
 from cairnfs.namesystem.inodes import QUOTA_UNSET, ROOT_ID, Inode, Kind, Quota
+from cairnfs.namesystem.layers import totals_of
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.store.base import Count
 from cairnfs.transaction.transaction import Counts, Rows, Transaction
@@ -65,7 +66,7 @@ def space(length_bytes: int, charged_bytes: int) -> Counts:
 def subtree(tx: Rows, inode: Inode) -> Counts:
     """What an inode and everything below it count for in the directories above."""
     if inode.kind is Kind.DIRECTORY:
-        totals = tx.totals(inode.id).counts
+        totals = totals_of(tx, inode).counts
         return tuple(
             (count, totals[count] + (count in (Count.DIRECTORIES, Count.INODES)))
             for count in range(1, len(totals))
@@ -177,7 +178,7 @@ def _check_quota(
 ) -> None:
     changes = dict(counts)
     used = tx.totals(directory.id).counts
-    added = tx.added(directory.id)
+    added = {} if tx.is_new(directory.id) else tx.added(directory.id)
 
     def exceeds(count: int, limit: int, own: int) -> int:
         """What it would come to, if that is too much and this call adds to it."""

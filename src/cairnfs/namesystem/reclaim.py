@@ -26,6 +26,7 @@ from cairnfs.blocks.reports import need_replicas
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.delete import Orphan, orphan_key
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
+from cairnfs.namesystem.layers import content_key, owner_of_content, parent_of, release
 from cairnfs.namesystem.redundancy import discard_block
 from cairnfs.namesystem.snapshot_records import Removal
 from cairnfs.namesystem.snapshots import forget_snapshottable
@@ -54,9 +55,16 @@ class Needs:
         moments = [moment for moment in self._moments if since <= moment.txid < until]
         return any(ask_all(lambda moment: self._has(moment, id), moments))
 
-    def shows_inode(self, id: int, until: int) -> bool:
-        """As `shows`, at any time before `until` at which there was such an inode."""
-        return self.shows(id, 0, until)
+    def shows_content(self, id: int, since: int, until: int) -> bool:
+        """As `shows`, of the directory that had its children's rows below this id then."""
+        moments = [moment for moment in self._moments if since <= moment.txid < until]
+        return any(ask_all(lambda moment: self._has_content(moment, id), moments))
+
+    def has_root(self, id: int | None, since: int, until: int) -> bool:
+        """Whether there is a snapshot of this very inode of that time."""
+        return any(
+            moment.inode_id == id and since <= moment.txid < until for moment in self._moments
+        )
 
     def shows_block(self, id: BlockId, until: int) -> bool:
         """Whether a snapshot has a file that has this block."""
@@ -67,6 +75,10 @@ class Needs:
         found = self._at(moment.txid).key_of_id(Table.BLOCKS, id)
         return found is not None and self._has(moment, found[1])
 
+    def _has_content(self, moment: Moment, id: int) -> bool:
+        owner = owner_of_content(self._at(moment.txid), id)
+        return owner is not None and self._has(moment, owner.id)
+
     def _has(self, moment: Moment, id: int) -> bool:
         """Whether the inode was at or below the root of the snapshot when it was taken."""
         rows = self._at(moment.txid)
@@ -76,8 +88,9 @@ class Needs:
             is_below = self._is_below.get((moment.txid, moment.inode_id, id))
             if is_below is None:
                 inode: Inode | None = rows.get_by_id(Table.INODES, id) if id != ROOT_ID else None
-                if inode is not None:
-                    id = inode.parent_id
+                parent = None if inode is None else parent_of(rows, inode)
+                if parent is not None:
+                    id = parent.id
                     continue
             break
         else:
@@ -128,11 +141,35 @@ def reclaim(tx: Transaction, id: InodeId) -> bool:
     tx.delete(key)
     if orphan.is_attached:
         return True  # what it is attached to is held, and so is it
-    if is_holding or (orphan.kind is Kind.DIRECTORY and needs.shows_inode(id, until)):
+    is_directory = orphan.kind is Kind.DIRECTORY
+    if is_holding or (is_directory and needs.shows_content(_content_of(id, orphan), 0, until)):
         held = msgspec.structs.replace(orphan, until=until, after=b"", is_holding=False)
         tx.put_new(held_key(until, id), held)
-    elif orphan.kind is Kind.DIRECTORY:
-        tx.drop_totals(id)
+    elif is_directory:
+        return _end_directory(tx, id, orphan)
+    return True
+
+
+def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan) -> bool:
+    """Nothing below a directory is left: it goes, with what is kept beside its row."""
+    inode = orphan.inode
+    if not orphan.is_content:
+        tx.drop_totals(id if inode is None else inode.id)
+    if inode is None:
+        return True
+    whiteouts = tx.scan(Table.WHITEOUTS, inode.children_id, b"", RECLAIM_BATCH)
+    for key, _ in whiteouts:
+        tx.delete(key)
+    if len(whiteouts) == RECLAIM_BATCH:
+        tx.put(orphan_key(id), orphan)
+        return False
+    content = content_key(inode.children_id)
+    if tx.get(content) is not None:
+        tx.delete(content)
+    if inode.origin is not None:
+        pin = release(tx, inode.origin)
+        if pin is not None:
+            tx.put_new((Table.REMOVALS, *pin[1:]), Removal(tx.now_ms, until=inode.origin.txid))
     return True
 
 
@@ -145,7 +182,7 @@ def reclaim_past(tx: Transaction, removal: Key, rows: Sequence[PastRow], is_last
     txid, _ = PAIR.unpack(removal[2])
     needs = Needs(tx, max((row.until for row in rows), default=0))
     candidates = [row for row in rows if row.since <= txid < row.until]
-    shown = ask_all(lambda row: needs.shows(row.key[1], row.since, row.until), candidates)
+    shown = ask_all(lambda row: _is_shown(needs, row), candidates)
     for row, is_shown in zip(candidates, shown, strict=True):
         if not is_shown:
             tx.forget_past(row.key, row.until)
@@ -153,6 +190,15 @@ def reclaim_past(tx: Transaction, removal: Key, rows: Sequence[PastRow], is_last
         tx.put(removal, Removal(work.deleted_ms, is_past_done=True))
     else:
         tx.put(removal, Removal(work.deleted_ms, rows[-1].until, *rows[-1].key))
+
+
+def _is_shown(needs: Needs, row: PastRow) -> bool:
+    table, id, _ = row.key
+    if table == Table.INODES and needs.has_root(row.id, row.since, row.until):
+        return True
+    if table in (Table.INODES, Table.WHITEOUTS):
+        return needs.shows_content(id, row.since, row.until)
+    return needs.shows(id, row.since, row.until)
 
 
 @operation()
@@ -212,9 +258,10 @@ def _others_have(tx: Transaction, key: Key, block: Block) -> bool:
 def _reclaim_children(
     tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, until: int
 ) -> Progress:
-    rows: list[tuple[Key, Inode]] = tx.scan(Table.INODES, id, orphan.after, RECLAIM_BATCH)
+    content = _content_of(id, orphan)
+    rows: list[tuple[Key, Inode]] = tx.scan(Table.INODES, content, orphan.after, RECLAIM_BATCH)
     tx.need(_keys_beside(inode for _, inode in rows))
-    shown = ask_all(lambda row: needs.shows(id, tx.since(row[0]), until), rows)
+    shown = ask_all(lambda row: needs.shows_content(content, tx.since(row[0]), until), rows)
     for (key, inode), is_needed in zip(rows, shown, strict=True):
         if inode.under_construction:
             leases.remove(tx, inode.id)
@@ -226,16 +273,21 @@ def _reclaim_children(
             tx.delete(key)
         if inode.is_directory or inode.block_count:
             below = Orphan(inode.kind, 0, inode, until=until, is_attached=is_needed)
-            tx.get(orphan_key(inode.id))
-            tx.put(orphan_key(inode.id), below)
+            tx.get(orphan_key(inode.children_id))
+            tx.put(orphan_key(inode.children_id), below)
     return len(rows), rows[-1][0][2] if rows else b"", any(shown)
+
+
+def _content_of(id: InodeId, orphan: Orphan) -> int:
+    """Below what the rows of a detached directory are."""
+    return id if orphan.inode is None else orphan.inode.children_id
 
 
 def _keys_beside(inodes: Iterable[Inode]) -> list[Key]:
     """The other rows that go with some inodes."""
     keys = []
     for inode in inodes:
-        keys.append(orphan_key(inode.id))
+        keys.append(orphan_key(inode.children_id))
         if inode.under_construction:
             keys.append(leases.lease_key(inode.id))
     return keys

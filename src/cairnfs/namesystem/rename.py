@@ -20,14 +20,15 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.delete import check_may_remove, detach
 from cairnfs.namesystem.directories import add_inode
-from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.inodes import Inode, InodeId
+from cairnfs.namesystem.layers import child_of, hide
 from cairnfs.namesystem.lookup import (
     Lookup,
     check_ancestor_access,
-    inode_key,
     key_of,
     resolve_link_to_create,
     resolve_link_to_write,
+    with_own_rows,
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_sticky
@@ -111,10 +112,11 @@ def _inside(tx: Transaction, directory: Lookup, name: bytes) -> Lookup:
     """The place of `name` in a directory that was found."""
     assert directory.target is not None
     path = directory.path.child(name)
-    child = tx.get(inode_key(directory.target.id, name))
+    child = child_of(tx, directory.target, name)
     if child is None:
         return Lookup(path, directory.inodes, (name,), directory.covered_txid, tx)
-    return Lookup(path, (*directory.inodes, child), (), directory.covered_txid, tx)
+    inodes = (*directory.inodes, child)
+    return with_own_rows(tx, Lookup(path, inodes, (), directory.covered_txid, tx))
 
 
 def _check_permissions(
@@ -163,7 +165,7 @@ def _check_overwrite(
     if replaced.is_directory:
         if tx.totals(replaced.id).counts[Count.CHILDREN]:
             raise IOException(f"rename destination directory is not empty: {destination.path}")
-        tx.expect_empty(Table.INODES, replaced.id)
+        tx.expect_empty(Table.INODES, replaced.children_id)
 
 
 def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) -> None:
@@ -177,9 +179,10 @@ def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) ->
     shared = sum(1 for a, b in zip(old, new, strict=False) if a.id == b.id)
     remove_entry(tx, old, counts, skip=shared)
     tx.delete(key_of(inode))
+    hide(tx, source.ancestors[-1], inode.name)
     moved = msgspec.structs.replace(
         inode,
-        parent_id=parent.id,
+        parent_id=InodeId(parent.children_id),
         name=destination.path.name,
         covered_txid=source.covered_txid,  # the inode's own included
     )

@@ -18,6 +18,7 @@ import msgspec
 
 from cairnfs.errors import FileNotFoundException, SnapshotException
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.layers import children_of, parent_of
 from cairnfs.namesystem.lookup import Lookup, resolve_to_read
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
@@ -125,7 +126,7 @@ class Comparison:
         stack: list[tuple[Names, Inode, Inode]] = [((), root, self._new.root)]
         while stack:
             path, before, after = stack.pop()
-            if not self._is_changed(before.id):
+            if not self._is_changed(before, after):
                 continue
             if not resume or path >= resume:
                 entries, below = self._compare(path, before, after)
@@ -140,8 +141,8 @@ class Comparison:
         self, path: Names, before: Inode, after: Inode
     ) -> tuple[list[DiffEntry], list[tuple[Names, Inode, Inode]]]:
         """The differences of one directory, and the directories below to go on with."""
-        old = {inode.name: inode for inode in _children(self._old.rows, before.id)}
-        new = {inode.name: inode for inode in _children(self._new.rows, before.id)}
+        old = {inode.name: inode for inode in _children(self._old.rows, before)}
+        new = {inode.name: inode for inode in _children(self._new.rows, after)}
         entries: list[DiffEntry] = []
         below: list[tuple[Names, Inode, Inode]] = []
         is_changed = False
@@ -166,7 +167,7 @@ class Comparison:
         """An inode that is in both; a directory's own changes are told with its children's."""
         if not old.is_directory:
             return self._modified(path, old, new)
-        if self._is_changed(old.id):
+        if self._is_changed(old, new):
             below.append((path, old, new))
             return []
         return self._modified(path, old, new)
@@ -198,9 +199,11 @@ class Comparison:
         existed = self._old.rows.get_by_id(Table.INODES, inode.id) is not None
         return _entry(DiffKind.CREATED, path, inode, parent_id, is_elsewhere=existed)
 
-    def _is_changed(self, directory_id: int) -> bool:
-        """Whether anything at or below it may be different."""
-        return self._later.totals(directory_id).changed > self._since
+    def _is_changed(self, old: Inode, new: Inode) -> bool:
+        """Whether anything at or below a directory may be different."""
+        if old.is_virtual or new.is_virtual or old.children_id != new.children_id:
+            return old.origin != new.origin
+        return self._later.totals(old.id).changed > self._since
 
     def _was_inside(self, id: int) -> bool:
         return _is_inside(self._old, id)
@@ -213,8 +216,12 @@ class Comparison:
             if inode is None or not inode.name:
                 self._paths[id] = None
                 break
+            parent = parent_of(self._new.rows, inode)
+            if parent is None:
+                self._paths[id] = None
+                break
             way.append((id, inode.name))
-            id = inode.parent_id
+            id = parent.id
         path = self._paths[id]
         for passed, name in reversed(way):
             path = None if path is None else (*path, name)
@@ -225,20 +232,20 @@ class Comparison:
 def _is_inside(side: Side, id: int) -> bool:
     while id != side.root.id:
         inode: Inode | None = side.rows.get_by_id(Table.INODES, id)
-        if inode is None or not inode.name:
+        parent = None if inode is None or not inode.name else parent_of(side.rows, inode)
+        if parent is None:
             return False
-        id = inode.parent_id
+        id = parent.id
     return True
 
 
-def _children(rows: Rows, id: int) -> Iterator[Inode]:
+def _children(rows: Rows, directory: Inode) -> Iterator[Inode]:
     after = b""
-    while page := rows.scan(Table.INODES, id, after, _PAGE):
-        after = page[-1][0][2]
-        for _, inode in page:
-            yield inode
+    while page := children_of(rows, directory, after, _PAGE):
+        yield from page
         if len(page) < _PAGE:
             return
+        after = page[-1].name
 
 
 def _entry(
@@ -268,6 +275,9 @@ def _essence(inode: Inode) -> Inode:
         covered_txid=0,
         is_snapshottable=False,
         snapshots=0,
+        content_id=0,
+        origin=None,
+        is_virtual=False,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.layers import totals_of
 from cairnfs.store.base import Count, Totals
 from cairnfs.transaction.transaction import Rows
 
@@ -44,7 +45,7 @@ def status_of(tx: Rows, inode: Inode, name: bytes = b"") -> FileStatus:
 
     Only listings tell names: a client appends the name to the path it asked about.
     """
-    totals = tx.totals(inode.id) if inode.kind is Kind.DIRECTORY else None
+    totals = totals_of(tx, inode) if inode.kind is Kind.DIRECTORY else None
     return describe(inode, totals, name)
 
 

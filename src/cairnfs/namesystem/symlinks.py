@@ -58,7 +58,7 @@ def create_symlink(
     parents = add_directories(tx, caller, lookup, implied_mode(lookup.deepest.mode), None)
     inode = Inode(
         id=InodeId(tx.next_inode_id()),
-        parent_id=parents[-1].id,
+        parent_id=InodeId(parents[-1].children_id),
         name=lookup.path.name,
         kind=Kind.SYMLINK,
         mode=0o777,

@@ -18,6 +18,8 @@
 | MOMENTS       | 0            | TxID, inode   |              | the same in the order of TxIDs    |
 | HELD          | 0            | TxID, inode   |              | orphans that a snapshot needs     |
 | REMOVALS      | 0            | TxID, inode   |              | deleted snapshots to be reclaimed |
+| WHITEOUTS     | content id   | name          |              | names that only an origin has     |
+| CONTENTS      | 0            | content id    |              | whose content that is             |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
 packs a TxID and an id.  Totals are past rows of their own, as if they were rows of TOTALS.
@@ -50,10 +52,12 @@ class Table(enum.IntEnum):
     MOMENTS = 13
     HELD = 14
     REMOVALS = 15
+    WHITEOUTS = 16
+    CONTENTS = 17
     TOTALS = 100  # of past rows only
 
 
-KEEPS_PAST = frozenset({int(Table.INODES), int(Table.BLOCKS)})
+KEEPS_PAST = frozenset({int(Table.INODES), int(Table.BLOCKS), int(Table.WHITEOUTS)})
 """Tables whose superseded versions a snapshot may need."""
 
 INDEX = struct.Struct(">I")

@@ -19,6 +19,9 @@ class HintedInode(Protocol):
     def id(self) -> int: ...
 
     @property
+    def children_id(self) -> int: ...
+
+    @property
     def is_directory(self) -> bool: ...
 
 

@@ -266,7 +266,9 @@ class PessimisticRunner(LockingRunner):
             reading = Reading(keys=list(modes))
             locked = LoadedRows(reading, Found(rows=found)).entries
             self._hints.note(modes, locked)
-            locked_below = {locked[key].record.id for key in found if key[0] == Table.INODES}
+            locked_below = {
+                locked[key].record.children_id for key in found if key[0] == Table.INODES
+            }
             unlocked = Reading()
 
             async def load(more: Reading) -> LoadedRows:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.store.base import ABSENT, Bound, Key, Reading, Scan, Totals, join_readings
+from cairnfs.store.base import ABSENT, Bound, Count, Key, Reading, Scan, Totals, join_readings
 from cairnfs.store.schema import KEEPS_PAST, Table
 from cairnfs.transaction.memos import Memo
 from cairnfs.transaction.moments import LATEST_KEY
@@ -137,6 +137,8 @@ class Rows(Protocol):
 
     def totals(self, id: int) -> Totals: ...
 
+    def at(self, txid: int) -> Rows: ...
+
     def need(
         self,
         keys: Iterable[Key] = (),
@@ -190,10 +192,15 @@ def ask_all(ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
 class PastRows:
     """Rows as they were after an earlier TxID: committed, so nothing of it is validated."""
 
-    def __init__(self, view: PastView, txid: int, now_ms: int) -> None:
-        self._view = view
+    def __init__(self, now: View, txid: int, now_ms: int) -> None:
+        self._now = now
+        self._view = now.at(txid)
         self.txid = txid
         self.now_ms = now_ms
+
+    def at(self, txid: int) -> PastRows:
+        """What there was after another TxID."""
+        return PastRows(self._now, txid, self.now_ms)
 
     def get(self, key: Key) -> Any:
         """The record that `key` had, or None."""
@@ -389,7 +396,14 @@ class Transaction:
         return [(key, entry.record) for key, entry in page]
 
     def totals(self, id: int) -> Totals:
-        """A directory's totals, this transaction's own changes left out."""
+        """A directory's totals, this transaction's own changes left out.
+
+        One that it makes has none but those.
+        """
+        if id in self._new_inodes:
+            added = self.added(id)
+            counts = tuple(added.get(count, 0) for count in range(len(Count)))
+            return Totals(counts, self.now_ms, 1, UNCOMMITTED)
         totals, uncommitted = self._view.totals(id)
         self.totals_read.add(id)
         if uncommitted:
@@ -404,6 +418,10 @@ class Transaction:
         """
         return self._view.peek_totals(id)
 
+    def is_new(self, id: int) -> bool:
+        """Whether this very transaction makes the inode."""
+        return id in self._new_inodes
+
     def added(self, id: int) -> dict[int, int]:
         """What this transaction itself has added to a directory's totals so far."""
         added: dict[int, int] = {}
@@ -415,7 +433,7 @@ class Transaction:
 
     def at(self, txid: int) -> PastRows:
         """What there was after an earlier TxID, which a snapshot has kept."""
-        return PastRows(self._view.at(txid), txid, self.now_ms)
+        return PastRows(self._view, txid, self.now_ms)
 
     # Changing.
 

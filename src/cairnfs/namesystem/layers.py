@@ -1,0 +1,296 @@
+"""Directories whose content began as that of another one, at an earlier moment.
+
+A clone, or a directory that was rolled back, has an *origin*: what it does not have itself it has
+from there.  So either is made in constant time, whatever is below.
+
+- A row of the directory's own goes before what the origin has under that name.
+- A *whiteout* says that a name is not there, though the origin has it.
+- What is found in an origin is *virtual*: it has no row of its own, and the id of the original.
+  `materialize` gives it one, with an id of its own, when something is to be changed at or below
+  it; so what costs is what is changed.
+
+The origin of a directory is held by a *pin*: a snapshot that nobody sees, counted by those who
+have their origin there.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+import msgspec
+
+from cairnfs.blocks.records import Block, BlockState, block_key
+from cairnfs.namesystem.inodes import Inode, InodeId, Origin
+from cairnfs.store.base import Count, Key, Totals
+from cairnfs.store.schema import NUMBER, Table
+from cairnfs.transaction.moments import Moment, moment_key
+from cairnfs.transaction.records import register
+from cairnfs.transaction.transaction import Counts, Rows, Transaction
+
+_INODES = int(Table.INODES)
+_WHITEOUTS = int(Table.WHITEOUTS)
+_PINNED: Counts = ((int(Count.CHILDREN), 1),)
+_RELEASED: Counts = ((int(Count.CHILDREN), -1),)
+_PAGE = 1000
+
+
+class Whiteout(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A name that a directory does not have, though its origin has it."""
+
+
+class Content(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Whose content it is that is not kept under the directory's own id."""
+
+    inode_id: InodeId
+
+
+register(Table.WHITEOUTS, Whiteout)
+register(Table.CONTENTS, Content)
+
+
+def whiteout_key(content_id: int, name: bytes) -> Key:
+    return (_WHITEOUTS, content_id, name)
+
+
+def content_key(content_id: int) -> Key:
+    return (Table.CONTENTS, 0, NUMBER.pack(content_id))
+
+
+# Looking.
+
+
+def child_of(rows: Rows, directory: Inode, name: bytes) -> Inode | None:
+    """What a directory has under a name, itself or from its origin."""
+    if not directory.is_virtual:
+        child: Inode | None = rows.get((_INODES, directory.children_id, name))
+        if child is not None or directory.origin is None:
+            return child
+        if rows.get(whiteout_key(directory.children_id, name)) is not None:
+            return None
+    return _child_of_origin(rows, directory.origin, name)
+
+
+def children_of(rows: Rows, directory: Inode, after: bytes, limit: int) -> list[Inode]:
+    """A page of a directory's children behind a name, in order of names."""
+    if directory.origin is None:
+        return [child for _, child in rows.scan(Table.INODES, directory.children_id, after, limit)]
+    page: list[Inode] = []
+    last = b""
+    for name, _, child in heapq.merge(
+        *_layers(rows, directory, after, limit), key=lambda found: found[:2]
+    ):
+        if name == last:
+            continue  # hidden by what goes before it
+        last = name
+        if child is not None:
+            page.append(child)
+            if len(page) == limit:
+                break
+    return page
+
+
+def totals_of(rows: Rows, directory: Inode) -> Totals:
+    """A directory's totals, wherever it is found."""
+    if directory.is_virtual:
+        assert directory.origin is not None
+        return rows.at(directory.origin.txid).totals(directory.id)
+    return rows.totals(directory.id)
+
+
+def parent_of(rows: Rows, inode: Inode) -> Inode | None:
+    """The directory that has this inode; None: it was taken away from it, or is the root."""
+    return owner_of_content(rows, inode.parent_id)
+
+
+def owner_of_content(rows: Rows, content_id: int) -> Inode | None:
+    """The directory that has its children's rows below this id."""
+    owner: Inode | None = rows.get_by_id(Table.INODES, content_id)
+    if owner is None:
+        content: Content | None = rows.get(content_key(content_id))
+        if content is None:
+            return None
+        owner = rows.get_by_id(Table.INODES, content.inode_id)
+    return None if owner is None or owner.children_id != content_id else owner
+
+
+def rows_of_blocks(rows: Rows, file: Inode) -> tuple[Rows, InodeId]:
+    """Where the blocks of a file are kept, and under which id."""
+    if file.is_virtual:
+        assert file.origin is not None
+        return rows.at(file.origin.txid), InodeId(file.origin.content_id)
+    return rows, file.id
+
+
+# Changing.
+
+
+def hide(tx: Transaction, directory: Inode, name: bytes) -> None:
+    """A name is taken out of a directory; its origin may still have it."""
+    if directory.origin is None:
+        return
+    key = whiteout_key(directory.children_id, name)
+    if tx.get(key) is None and _child_of_origin(tx, directory.origin, name) is not None:
+        tx.put(key, Whiteout())
+
+
+def materialize(tx: Transaction, inodes: tuple[Inode, ...]) -> tuple[Inode, ...]:
+    """The inodes along a path, each with a row of its own."""
+    if not any(inode.is_virtual for inode in inodes):
+        return inodes
+    way: list[Inode] = []
+    for inode in inodes:
+        way.append(_materialize(tx, way[-1], inode) if inode.is_virtual else inode)
+    return tuple(way)
+
+
+def pin(
+    tx: Transaction, inode_id: InodeId, content_id: int, txid: int, below: Origin | None
+) -> Origin:
+    """Hold a directory as it was after a TxID, as an origin for another one."""
+    number = tx.next_inode_id()
+    tx.put_new(moment_key(txid, number), Moment(txid, inode_id))
+    tx.add(number, _PINNED)
+    return Origin(content_id, txid, number, below)
+
+
+def release(tx: Transaction, origin: Origin) -> Key | None:
+    """One less has its origin there; if it was the last, the key of the pin, which is gone."""
+    tx.add(origin.pin, _RELEASED)
+    used = tx.totals(origin.pin).counts[Count.CHILDREN] + tx.added(origin.pin)[Count.CHILDREN]
+    if used > 0:
+        return None
+    key = moment_key(origin.txid, origin.pin)
+    tx.get(key)
+    tx.delete(key)
+    tx.drop_totals(origin.pin)
+    return key
+
+
+def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
+    id = InodeId(tx.next_inode_id())
+    assert inode.origin is not None
+    own = msgspec.structs.replace(
+        inode,
+        id=id,
+        parent_id=InodeId(parent.children_id),
+        is_virtual=False,
+        origin=inode.origin if inode.is_directory else None,
+        covered_txid=0,
+        is_snapshottable=False,
+        snapshots=0,
+        under_construction=False,
+        has_open_block=False,
+        length_bytes=inode.visible_bytes,
+        open_bytes=0,
+    )
+    key = (_INODES, own.parent_id, own.name)
+    tx.get(key)
+    tx.put(key, own)
+    if inode.is_directory:
+        totals = totals_of(tx, inode)
+        tx.add(id, own_totals(totals), mtime_ms=totals.mtime_ms if totals.touched else -1)
+        tx.add(inode.origin.pin, _PINNED)
+    elif inode.is_file:
+        copy_blocks(tx, inode, id)
+    return own
+
+
+def copy_blocks(tx: Transaction, virtual: Inode, id: InodeId) -> None:
+    """A file of its own for what is shared with the original: pointers to the same blocks."""
+    for index, block in enumerate(shared_blocks(tx, virtual)):
+        tx.put_new(block_key(id, index), block)
+
+
+def shared_blocks(tx: Transaction, virtual: Inode) -> list[Block]:
+    """The blocks of a file in an origin, as far as it had them then and as they are now."""
+    rows, original = rows_of_blocks(tx, virtual)
+    blocks = []
+    for index in range(virtual.block_count):
+        then: Block | None = rows.get(block_key(original, index))
+        assert then is not None, f"inode {original} lacks block {index}"
+        now: Block | None = tx.get_by_id(Table.BLOCKS, then.id)
+        assert now is not None, f"{then} is needed, but has no row"
+        blocks.append(_pointer(now, then.length_bytes))
+    return blocks
+
+
+def _pointer(block: Block, length_bytes: int) -> Block:
+    """The block as far as another file has it."""
+    return msgspec.structs.replace(
+        block, length_bytes=length_bytes, state=BlockState.COMPLETE, targets=()
+    )
+
+
+def own_totals(totals: Totals) -> Counts:
+    """What a copy of a directory starts with: it has no snapshots."""
+    return tuple(
+        (count, number)
+        for count, number in enumerate(totals.counts)
+        if number and count != Count.SNAPSHOTS
+    )
+
+
+def _child_of_origin(rows: Rows, origin: Origin | None, name: bytes) -> Inode | None:
+    while origin is not None:
+        then = rows.at(origin.txid)
+        child: Inode | None = then.get((_INODES, origin.content_id, name))
+        if child is not None:
+            return _virtual(child, origin)
+        if then.get(whiteout_key(origin.content_id, name)) is not None:
+            return None
+        origin = origin.below
+    return None
+
+
+def _virtual(child: Inode, origin: Origin) -> Inode:
+    if child.is_directory:
+        own = Origin(child.children_id, origin.txid, origin.pin, child.origin)
+    else:
+        own = Origin(child.id, origin.txid, origin.pin)
+    return msgspec.structs.replace(child, is_virtual=True, origin=own, content_id=0)
+
+
+_Found = tuple[bytes, int, Inode | None]
+"""A name, which of two with that name goes first, and what it stands for; None: a whiteout."""
+
+
+def _layers(rows: Rows, directory: Inode, after: bytes, limit: int) -> list[Iterator[_Found]]:
+    """What a directory has itself, and from each of its origins, in order of names."""
+    layers = []
+    if not directory.is_virtual:
+        layers += _layer(rows, directory.children_id, None, 0, after, limit)
+    origin = directory.origin
+    depth = 2
+    while origin is not None:
+        then = rows.at(origin.txid)
+        layers += _layer(then, origin.content_id, origin, depth, after, limit)
+        origin = origin.below
+        depth += 2
+    return layers
+
+
+def _layer(
+    rows: Rows, content_id: int, origin: Origin | None, depth: int, after: bytes, limit: int
+) -> list[Iterator[_Found]]:
+    page = min(limit, _PAGE)
+
+    def inodes() -> Iterator[_Found]:
+        for key, child in _scan(rows, Table.INODES, content_id, after, page):
+            yield key[2], depth, child if origin is None else _virtual(child, origin)
+
+    def whiteouts() -> Iterator[_Found]:
+        for key, _ in _scan(rows, Table.WHITEOUTS, content_id, after, page):
+            yield key[2], depth + 1, None
+
+    return [inodes(), whiteouts()]
+
+
+def _scan(
+    rows: Rows, table: Table, a: int, after: bytes, limit: int
+) -> Iterator[tuple[Key, Inode]]:
+    while page := rows.scan(table, a, after, limit):
+        yield from page
+        if len(page) < limit:
+            return
+        after = page[-1][0][2]

@@ -1,0 +1,279 @@
+"""Roll-back, in place, and clones: each is a directory that gets another one's past as its content.
+
+Both take constant time, and readers see what was before or what is after.  What is replaced
+by a roll-back becomes an orphan, which a snapshot that was taken just before still shows; so a
+roll-back can be undone.
+
+Directories and files below that have snapshots of their own keep them: they are brought to where
+they were, as they were.  A roll-back that would remove one of them is refused.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from cairnfs.blocks.records import block_key
+from cairnfs.errors import (
+    FileAlreadyExistsException,
+    FileNotFoundException,
+    IOException,
+    SnapshotException,
+)
+from cairnfs.namesystem import leases
+from cairnfs.namesystem.delete import Orphan, detach_blocks, orphan_key
+from cairnfs.namesystem.directories import add_inode
+from cairnfs.namesystem.inodes import Inode, InodeId, Kind, Origin
+from cairnfs.namesystem.layers import (
+    Content,
+    child_of,
+    content_key,
+    copy_blocks,
+    materialize,
+    own_totals,
+    parent_of,
+    pin,
+    shared_blocks,
+)
+from cairnfs.namesystem.lookup import (
+    Lookup,
+    check_ancestor_access,
+    check_parent_exists,
+    key_of,
+    path_of,
+    resolve_owned,
+    resolve_to_create,
+    resolve_to_read,
+)
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
+from cairnfs.namesystem.quotas import add_entry, subtree
+from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
+from cairnfs.namesystem.snapshots import forget_snapshottable
+from cairnfs.store.base import Count, Totals
+from cairnfs.store.schema import NUMBER, Table
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.transaction import Counts, PastRows, Transaction
+
+_PAGE = 1000
+_KEPT = ("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots")
+
+
+@operation(at_most_once=True, solitary=True)
+def rollback_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) -> None:
+    """Bring a directory or file back to what it was in one of its snapshots."""
+    lookup, inode = resolve_owned(tx, caller, path)
+    snapshot = _find(tx, lookup, inode, name)
+    then = tx.at(snapshot.txid)
+    nested = [(each, _way(then, snapshot, each, lookup)) for each in _nested(tx, lookup, inode)]
+    if inode.is_file:
+        restored = _restore_file(tx, inode, snapshot.root, then)
+        _change_totals(tx, lookup, inode, subtree(tx, inode), subtree(tx, restored))
+        return
+    before, after = tx.totals(inode.id), then.totals(inode.id)
+    restored = _restore_directory(tx, inode, snapshot.root, snapshot.txid)
+    _bring_totals(tx, restored.id, before, after)
+    _change_totals(tx, lookup, inode, _below(before), _below(after))
+    for each, way in sorted(nested, key=lambda pair: len(pair[1] or ())):
+        if way is None:
+            forget_snapshottable(tx, each)
+        else:
+            _bring_back(tx, restored, each, way, then)
+
+
+@operation(at_most_once=True, solitary=True)
+def clone_snapshot(
+    tx: Transaction, caller: Caller, path: FsPath, name: str, destination: FsPath
+) -> None:
+    """Make a directory or file that starts as a snapshot of another one, and goes its own way."""
+    source = resolve_to_read(tx, caller, path)
+    origin = source.target
+    if origin is None:
+        raise FileNotFoundException(f"Directory does not exist: {source.path}")
+    snapshot = _find(tx, source, origin, name)
+    check_access(caller, snapshot.root, Access.READ, source.path)
+    if not caller.is_superuser and caller.user != snapshot.root.owner:
+        check_superuser(caller, f"clone what belongs to {snapshot.root.owner}")
+    destination.check_length("clone")
+    lookup = resolve_to_create(tx, caller, destination)
+    if lookup.target is not None:
+        raise FileAlreadyExistsException(f"{lookup.path} already exists: nothing was cloned")
+    check_parent_exists(lookup)
+    check_ancestor_access(caller, lookup, Access.WRITE)
+    if lookup.path.is_root:
+        raise IOException("the root cannot be made by cloning")
+    clone = msgspec.structs.replace(
+        snapshot.root,
+        id=InodeId(tx.next_inode_id()),
+        parent_id=InodeId(lookup.deepest.children_id),
+        name=lookup.path.name,
+        covered_txid=0,
+        is_snapshottable=False,
+        snapshots=0,
+        content_id=0,
+        origin=None,
+        under_construction=False,
+        has_open_block=False,
+        length_bytes=snapshot.root.visible_bytes,
+        open_bytes=0,
+    )
+    then = tx.at(snapshot.txid)
+    if clone.is_directory:
+        root = snapshot.root
+        held = pin(tx, origin.id, root.children_id, snapshot.txid, root.origin)
+        clone = msgspec.structs.replace(clone, origin=held)
+        totals = then.totals(root.id)
+        counts = own_totals(totals)
+        add_inode(tx, lookup.path, lookup.ancestors, clone)
+        tx.add(clone.id, counts, mtime_ms=tx.now_ms)
+        own = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
+        add_entry(tx, lookup.path, lookup.ancestors, _sum(_below(totals), own))
+    else:
+        add_inode(tx, lookup.path, lookup.ancestors, clone)
+        copy_blocks(tx, _as_virtual(snapshot.root, snapshot.txid), clone.id)
+        add_entry(tx, lookup.path, lookup.ancestors, subtree(tx, clone))
+
+
+def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> Inode:
+    """Give a directory what it had: its attributes, and its content as an origin."""
+    content = tx.next_inode_id()
+    origin = pin(tx, now.id, then.children_id, txid, then.origin)
+    restored = msgspec.structs.replace(_with_attributes_of(now, then), content_id=content)
+    restored = msgspec.structs.replace(restored, origin=origin)
+    tx.put(key_of(now), restored)
+    tx.put_new(content_key(content), Content(now.id))
+    orphan = Orphan(Kind.DIRECTORY, inode=now, is_content=True)
+    key = orphan_key(now.children_id)
+    tx.get(key)
+    tx.put(key, orphan)
+    return restored
+
+
+def _restore_file(tx: Transaction, now: Inode, then: Inode, rows: PastRows) -> Inode:
+    """Give a file what it had: its attributes, and pointers to the blocks of then."""
+    if now.under_construction:
+        leases.remove(tx, now.id)
+    blocks = shared_blocks(tx, _as_virtual(then, rows.txid))
+    current = [block_key(now.id, index) for index in range(now.block_count)]
+    detach_blocks(tx, [(key, tx.get(key)) for key in current])
+    for index, block in enumerate(blocks):
+        key = block_key(now.id, index)
+        tx.get(key)
+        tx.put(key, block)
+    restored = msgspec.structs.replace(
+        _with_attributes_of(now, then),
+        under_construction=False,
+        has_open_block=False,
+        length_bytes=then.visible_bytes,
+        open_bytes=0,
+    )
+    tx.put(key_of(now), restored)
+    return restored
+
+
+def _bring_back(
+    tx: Transaction, top: Inode, now: Inode, way: tuple[bytes, ...], rows: PastRows
+) -> None:
+    """Put what has snapshots of its own to where it was, as it was."""
+    then: Inode = rows.get_by_id(Table.INODES, now.id)
+    directory = top
+    for name in way[:-1]:
+        child = child_of(tx, directory, name)
+        assert child is not None, f"{name!r} was on the way to inode {now.id}"
+        directory = materialize(tx, (directory, child))[-1]
+    tx.delete(key_of(now))
+    place = msgspec.structs.replace(now, parent_id=InodeId(directory.children_id), name=way[-1])
+    key = key_of(place)
+    tx.get(key)
+    if now.is_directory:
+        before, after = tx.totals(now.id), rows.totals(now.id)
+        tx.put(key, place)
+        _restore_directory(tx, place, then, rows.txid)
+        _bring_totals(tx, now.id, before, after)
+    else:
+        tx.put(key, place)
+        _restore_file(tx, place, then, rows)
+
+
+def _with_attributes_of(now: Inode, then: Inode) -> Inode:
+    kept = {field: getattr(now, field) for field in _KEPT}
+    return msgspec.structs.replace(then, **kept)
+
+
+def _find(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> Snapshot:
+    key = snapshot_key(inode.id, name.encode("utf-8", "surrogateescape"))
+    found: Snapshot | None = tx.get(key) if inode.is_snapshottable else None
+    if found is None:
+        raise SnapshotException(f"There is no snapshot {name} of {lookup.path}")
+    return found
+
+
+def _nested(tx: Transaction, lookup: Lookup, top: Inode) -> list[Inode]:
+    """What snapshots may be taken of below a directory."""
+    nested: list[Inode] = []
+    after = b""
+    while top.is_directory and (page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE)):
+        after = page[-1][0][2]
+        for key, _ in page:
+            id = InodeId(NUMBER.unpack(key[2])[0])
+            path = path_of(tx, id)
+            if path is not None and lookup.path.is_ancestor_of(path):
+                nested.append(tx.get_by_id(Table.INODES, id))
+    return nested
+
+
+def _way(
+    then: PastRows, snapshot: Snapshot, inode: Inode, lookup: Lookup
+) -> tuple[bytes, ...] | None:
+    """The names that led from the directory to an inode; None if it was not there."""
+    names: list[bytes] = []
+    at: Inode | None = then.get_by_id(Table.INODES, inode.id)
+    while at is not None and at.id != snapshot.root.id:
+        names.append(at.name)
+        at = parent_of(then, at) if at.parent_id else None
+    if at is not None:
+        return tuple(reversed(names))
+    if inode.snapshots:
+        raise SnapshotException(
+            f"{lookup.path} cannot be rolled back: this would remove {inode.name.decode()!r} below"
+            " it, which has snapshots of its own; delete those first"
+        )
+    return None
+
+
+def _below(totals: Totals) -> Counts:
+    """What a directory's content counts for in the directories above."""
+    return tuple(
+        (count, number)
+        for count, number in enumerate(totals.counts)
+        if count not in (Count.CHILDREN, Count.SNAPSHOTS)
+    )
+
+
+def _bring_totals(tx: Transaction, id: InodeId, before: Totals, after: Totals) -> None:
+    """A directory has what it had; snapshots below it stay."""
+    changes = tuple(
+        (count, after.counts[count] - number)
+        for count, number in enumerate(before.counts)
+        if count != Count.SNAPSHOTS
+    )
+    mtime_ms = after.mtime_ms if after.touched else -1
+    tx.add(id, changes, mtime_ms=mtime_ms)
+
+
+def _change_totals(
+    tx: Transaction, lookup: Lookup, inode: Inode, before: Counts, after: Counts
+) -> None:
+    """The directories above have more by it, or less."""
+    negative = tuple((count, -number) for count, number in before)
+    tx.add_to_each([each.id for each in lookup.ancestors], _sum(after, negative))
+
+
+def _sum(left: Counts, right: Counts) -> Counts:
+    sums = dict(left)
+    for count, number in right:
+        sums[count] = sums.get(count, 0) + number
+    return tuple(sums.items())
+
+
+def _as_virtual(file: Inode, txid: int) -> Inode:
+    return msgspec.structs.replace(file, is_virtual=True, origin=Origin(file.id, txid, 0))

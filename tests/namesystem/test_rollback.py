@@ -1,0 +1,238 @@
+"""Roll-back and clones: constant work, exact results, and nothing left over."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from pathlib import Path
+
+import pytest
+from tests.namesystem.test_snapshots import Tree, build, change_something, see
+
+from cairnfs.config import Control
+from cairnfs.errors import (
+    AccessControlException,
+    FileAlreadyExistsException,
+    FileNotFoundException,
+    HdfsError,
+    SnapshotException,
+)
+from cairnfs.testing.scratch import ScratchClient, scratch_namespace
+
+
+def look(fs: ScratchClient, path: str) -> Tree:
+    """As `see`, without what a copy need not have: ids, and the times of directories."""
+    return {
+        below: (*shown[:5], None if shown[0] == 1 else shown[5], shown[6], shown[8])
+        for below, shown in see(fs, path).items()
+    }
+
+
+def clean(fs: ScratchClient) -> None:
+    """Delete all snapshots and what was made, so that nothing may be left."""
+    for info in fs.list_snapshottable():
+        for snapshot in fs.list_snapshots(info.path):
+            fs.delete_snapshot(info.path, snapshot.name.decode())
+    for name in fs.names("/"):
+        fs.delete(f"/{name}", recursive=True)
+    fs.reclaim()
+    assert fs.namenode.wait(fs.namenode.namenode.store.count_past()) == 0
+
+
+def test_roll_back(fs: ScratchClient) -> None:
+    build(fs)
+    fs.allow_snapshot("/d")
+    before = look(fs, "/d")
+    fs.create_snapshot("/d", "good")
+    fs.delete("/d/x", recursive=True)
+    fs.rename("/d/y", "/outside/y")
+    fs.write("/d/new", 3)
+    fs.set_permission("/d", 0o700)
+    after = look(fs, "/d")
+    fs.create_snapshot("/d", "safety")
+    fs.rollback_snapshot("/d", "good")
+    assert look(fs, "/d") == before
+    assert look(fs, "/d/.snapshot/safety") == after
+    assert fs.names("/outside") == ["y"]
+    fs.reclaim()
+    assert look(fs, "/d") == before
+    summary = fs.get_content_summary("/")
+    assert (summary.files, summary.length_bytes) == (5, 70)
+    fs.rollback_snapshot("/d", "safety")
+    assert look(fs, "/d") == after
+    fs.rollback_snapshot("/d", "good")
+    fs.delete_snapshot("/d", "good")
+    fs.delete_snapshot("/d", "safety")
+    fs.reclaim()
+    assert look(fs, "/d") == before
+    clean(fs)
+
+
+def test_what_is_done_after_a_roll_back(fs: ScratchClient) -> None:
+    build(fs)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "good")
+    fs.delete("/d/x", recursive=True)
+    fs.rollback_snapshot("/d", "good")
+    fs.write("/d/x/deep/more", 4)
+    fs.delete("/d/a")
+    fs.rename("/d/y", "/d/x/z")
+    fs.set_permission("/d/x/b", 0o600)
+    assert fs.names("/d") == ["x"]
+    assert fs.names("/d/x") == ["b", "deep", "z"]
+    assert fs.names("/d/x/deep") == ["c", "more"]
+    assert fs.names("/d/x/z") == ["e"]
+    assert fs.info("/d/x/b").mode == 0o600
+    summary = fs.get_content_summary("/d")
+    assert (summary.files, summary.directories, summary.length_bytes) == (4, 4, 39)
+    fs.create_snapshot("/d", "later")
+    fs.mkdirs("/d/a")
+    assert fs.info("/d/a").is_directory
+    fs.delete("/d/x", recursive=True)
+    assert fs.names("/d/.snapshot/later/x/deep") == ["c", "more"]
+    fs.rollback_snapshot("/d", "later")
+    assert fs.names("/d/x/deep") == ["c", "more"]
+    fs.rollback_snapshot("/d", "good")
+    assert fs.names("/d") == ["a", "x", "y"]
+    clean(fs)
+
+
+def test_a_file_is_rolled_back(fs: ScratchClient) -> None:
+    fs.write("/f", 10, 20)
+    fs.allow_snapshot("/f")
+    fs.create_snapshot("/f", "s")
+    fs.truncate("/f", 5)
+    fs.set_permission("/f", 0o600)
+    fs.rollback_snapshot("/f", "s")
+    assert fs.info("/f").length_bytes == 30
+    assert fs.info("/f").mode == 0o644
+    assert fs.get_content_summary("/").length_bytes == 30
+    clean(fs)
+
+
+def test_what_has_snapshots_keeps_them(fs: ScratchClient) -> None:
+    build(fs)
+    fs.allow_snapshot("/d")
+    fs.allow_snapshot("/d/x/deep")
+    fs.create_snapshot("/d/x/deep", "inner")
+    fs.create_snapshot("/d", "outer")
+    inner, outer = look(fs, "/d/x/deep/.snapshot/inner"), look(fs, "/d")
+    fs.write("/d/x/deep/new", 1)
+    fs.rollback_snapshot("/d", "outer")
+    fs.reclaim()
+    assert look(fs, "/d") == outer
+    assert look(fs, "/d/x/deep/.snapshot/inner") == inner
+    fs.rollback_snapshot("/d/x/deep", "inner")
+    assert look(fs, "/d") == outer
+    fs.mkdirs("/d/late")
+    fs.allow_snapshot("/d/late")
+    fs.create_snapshot("/d/late", "s")
+    with pytest.raises(SnapshotException, match="would remove 'late'"):
+        fs.rollback_snapshot("/d", "outer")
+    assert fs.exists("/d/late")
+    clean(fs)
+
+
+def test_clone(fs: ScratchClient) -> None:
+    build(fs)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s")
+    original = look(fs, "/d")
+    fs.clone_snapshot("/d", "s", "/copy")
+    assert look(fs, "/copy") == original
+    fs.write("/copy/x/new", 2)
+    fs.delete("/copy/a")
+    fs.rename("/copy/y", "/outside/y")
+    assert look(fs, "/d") == original
+    assert fs.names("/copy") == ["x"]
+    assert fs.names("/outside/y") == ["e"]
+    fs.delete_snapshot("/d", "s")
+    fs.delete("/d", recursive=True)
+    fs.reclaim()
+    assert fs.names("/copy/x") == ["b", "deep", "new"]
+    assert fs.names("/outside/y") == ["e"]
+    fs.allow_snapshot("/copy")
+    fs.create_snapshot("/copy", "again")
+    fs.clone_snapshot("/copy", "again", "/second")
+    fs.delete("/copy/x", recursive=True)
+    fs.reclaim()
+    assert fs.names("/second/x/deep") == ["c"]
+    clean(fs)
+
+
+def test_a_clone_of_a_file(fs: ScratchClient) -> None:
+    fs.write("/f", 10, 20)
+    fs.allow_snapshot("/f")
+    fs.create_snapshot("/f", "s")
+    fs.clone_snapshot("/f", "s", "/g")
+    assert fs.info("/g").length_bytes == 30
+    fs.delete_snapshot("/f", "s")
+    fs.delete("/f")
+    fs.reclaim()
+    assert len(fs.get_block_locations("/g").blocks) == 2
+    clean(fs)
+
+
+def test_what_is_refused(fs: ScratchClient) -> None:
+    build(fs)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s")
+    with pytest.raises(SnapshotException, match="no snapshot nothing of /d"):
+        fs.rollback_snapshot("/d", "nothing")
+    with pytest.raises(SnapshotException, match="no snapshot s of /outside"):
+        fs.clone_snapshot("/outside", "s", "/copy")
+    with pytest.raises(FileAlreadyExistsException):
+        fs.clone_snapshot("/d", "s", "/outside")
+    with pytest.raises(FileNotFoundException):
+        fs.clone_snapshot("/d", "s", "/no/where")
+    stranger = fs.namenode.client("stranger")
+    with pytest.raises(AccessControlException):
+        stranger.rollback_snapshot("/d", "s")
+    with pytest.raises(AccessControlException):
+        stranger.clone_snapshot("/d", "s", "/copy")
+    clean(fs)
+
+
+@pytest.mark.parametrize(
+    ("control", "seed"),
+    [
+        *((Control.OPTIMISTIC, seed) for seed in range(5)),
+        (Control.PESSIMISTIC, 5),
+        (Control.SYSTEM_LOCK, 6),
+    ],
+)
+def test_random_changes(control: Control, seed: int, tmp_path: Path) -> None:
+    """Roll-backs and clones between all other changes: everything else never changes."""
+    chance = random.Random(seed)
+    with scratch_namespace(tmp_path, control) as fs:
+        build(fs)
+        roots = ["/d", "/d/x", "/outside"]
+        for root in roots:
+            fs.allow_snapshot(root)
+        seen: dict[tuple[str, str], Tree] = {}
+        for step in range(100):
+            fs.clock.advance(10)
+            with contextlib.suppress(HdfsError):
+                change_something(fs, chance, step)
+            if chance.random() < 0.15:
+                root = chance.choice(roots)
+                seen[root, f"s{step}"] = look(fs, fs.create_snapshot(root, f"s{step}"))
+            if seen and chance.random() < 0.1:
+                root, name = chance.choice(sorted(seen))
+                del seen[root, name]
+                fs.delete_snapshot(root, name)
+            if seen and chance.random() < 0.1:
+                root, name = chance.choice(sorted(seen))
+                fs.rollback_snapshot(root, name)
+                assert look(fs, root) == seen[root, name], f"step {step}: {root} {name}"
+            if seen and chance.random() < 0.05:
+                root, name = chance.choice(sorted(seen))
+                fs.clone_snapshot(root, name, f"/outside/clone{step}")
+                assert look(fs, f"/outside/clone{step}") == seen[root, name]
+            if chance.random() < 0.3:
+                fs.reclaim()
+            if step % 10 == 0:
+                for (root, name), tree in seen.items():
+                    where = f"{root}/.snapshot/{name}"
+                    assert look(fs, where) == tree, f"{where} has changed by step {step}"
+        clean(fs)
