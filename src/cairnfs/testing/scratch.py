@@ -103,11 +103,11 @@ class ScratchClient(ClientProtocol):
 
 @contextmanager
 def scratch_namespace(
-    directory: Path, control: Control = Control.OPTIMISTIC
+    directory: Path, control: Control = Control.OPTIMISTIC, url: str = ""
 ) -> Iterator[ScratchClient]:
-    """A new namespace in a file in `directory`."""
+    """A new namespace, in a file in `directory` unless a store is given."""
     clock = ManualClock()
-    url = sqlite_url(directory / "namespace")
+    url = url or sqlite_url(directory / "namespace")
     asyncio.run(format_namespace(url, FormatSettings(SUPERUSER), clock))
     settings = NameNodeSettings(url, control, duties=False)
     with NameNodeThread(settings, clock) as namenode:

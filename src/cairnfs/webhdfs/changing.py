@@ -5,21 +5,20 @@ from __future__ import annotations
 import base64
 import binascii
 import uuid
-from collections.abc import Iterable
 
 from aiohttp import web
 from google.protobuf.message import Message
 
 from cairnfs.blocks.records import StorageType
-from cairnfs.client.messages import encode_xattr
+from cairnfs.client.messages import encode_acl_entries, encode_xattr
 from cairnfs.errors import EOFException, IllegalArgumentException, IOException
-from cairnfs.namesystem.acls import parse_spec
 from cairnfs.webhdfs.calls import WebCall
 from cairnfs.webhdfs.looking import Operation
 from cairnfs.webhdfs.parameters import ACL_PATTERN, LONG_MAX, SHORT_MAX
 from cairnfs.webhdfs.requests import answer_json, answer_nothing
 from cairnfs.wire.proto import acl_pb2, erasure_coding_pb2, xattr_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.wire.protocols import CLIENT_PROTOCOL
 
 DIRECTORY_MODE = 0o755
 _RENAME_OPTIONS = ("NONE", "OVERWRITE", "TO_TRASH")
@@ -35,6 +34,16 @@ async def _answer_bool(call: WebCall, method: str, message: Message) -> web.Resp
 async def _answer_nothing(call: WebCall, method: str, message: Message) -> web.Response:
     await call.rpc(method, message)
     return answer_nothing()
+
+
+def _told_the_path(method: str, field: str = "src") -> Operation:
+    """An operation of which the path is all that there is to say."""
+    request_type = CLIENT_PROTOCOL[method].request_type
+
+    async def operate(call: WebCall) -> web.Response:
+        return await _answer_nothing(call, method, request_type(**{field: call.path}))
+
+    return operate
 
 
 # Names
@@ -156,29 +165,14 @@ async def remove_acl_entries(call: WebCall) -> web.Response:
     return await _answer_nothing(call, "removeAclEntries", message)
 
 
-async def remove_default_acl(call: WebCall) -> web.Response:
-    message = acl_pb2.RemoveDefaultAclRequestProto(src=call.path)
-    return await _answer_nothing(call, "removeDefaultAcl", message)
-
-
-async def remove_acl(call: WebCall) -> web.Response:
-    return await _answer_nothing(call, "removeAcl", acl_pb2.RemoveAclRequestProto(src=call.path))
-
-
 async def set_acl(call: WebCall) -> web.Response:
     message = acl_pb2.SetAclRequestProto(src=call.path, aclSpec=_entries(call))
     return await _answer_nothing(call, "setAcl", message)
 
 
-def _entries(call: WebCall, *, with_permissions: bool = True) -> Iterable[acl_pb2.AclEntryProto]:
+def _entries(call: WebCall, *, with_permissions: bool = True) -> list[acl_pb2.AclEntryProto]:
     spec = call.required("aclspec", ACL_PATTERN)
-    for entry in parse_spec(spec, with_permissions=with_permissions):
-        yield acl_pb2.AclEntryProto(
-            type=entry.type,  # type: ignore[arg-type]  # the numbers are the same
-            scope=entry.scope,  # type: ignore[arg-type]
-            permissions=entry.permission,  # type: ignore[arg-type]
-            name=entry.name,
-        )
+    return encode_acl_entries(spec, with_permissions=with_permissions)
 
 
 # Quotas
@@ -258,16 +252,6 @@ async def set_storage_policy(call: WebCall) -> web.Response:
     return await _answer_nothing(call, "setStoragePolicy", message)
 
 
-async def unset_storage_policy(call: WebCall) -> web.Response:
-    message = pb.UnsetStoragePolicyRequestProto(src=call.path)
-    return await _answer_nothing(call, "unsetStoragePolicy", message)
-
-
-async def satisfy_storage_policy(call: WebCall) -> web.Response:
-    message = pb.SatisfyStoragePolicyRequestProto(src=call.path)
-    return await _answer_nothing(call, "satisfyStoragePolicy", message)
-
-
 async def set_ec_policy(call: WebCall) -> web.Response:
     message = erasure_coding_pb2.SetErasureCodingPolicyRequestProto(
         src=call.path, ecPolicyName=call.required("ecpolicy")
@@ -275,36 +259,18 @@ async def set_ec_policy(call: WebCall) -> web.Response:
     return await _answer_nothing(call, "setErasureCodingPolicy", message)
 
 
-async def enable_ec_policy(call: WebCall) -> web.Response:
-    message = erasure_coding_pb2.EnableErasureCodingPolicyRequestProto(
-        ecPolicyName=call.required("ecpolicy")
-    )
-    return await _answer_nothing(call, "enableErasureCodingPolicy", message)
+def _told_the_ec_policy(method: str) -> Operation:
+    """An operation on a policy, whatever the path."""
+    request_type = CLIENT_PROTOCOL[method].request_type
 
+    async def operate(call: WebCall) -> web.Response:
+        message = request_type(ecPolicyName=call.required("ecpolicy"))
+        return await _answer_nothing(call, method, message)
 
-async def disable_ec_policy(call: WebCall) -> web.Response:
-    message = erasure_coding_pb2.DisableErasureCodingPolicyRequestProto(
-        ecPolicyName=call.required("ecpolicy")
-    )
-    return await _answer_nothing(call, "disableErasureCodingPolicy", message)
-
-
-async def unset_ec_policy(call: WebCall) -> web.Response:
-    message = erasure_coding_pb2.UnsetErasureCodingPolicyRequestProto(src=call.path)
-    return await _answer_nothing(call, "unsetErasureCodingPolicy", message)
+    return operate
 
 
 # Snapshots
-
-
-async def allow_snapshot(call: WebCall) -> web.Response:
-    message = pb.AllowSnapshotRequestProto(snapshotRoot=call.path)
-    return await _answer_nothing(call, "allowSnapshot", message)
-
-
-async def disallow_snapshot(call: WebCall) -> web.Response:
-    message = pb.DisallowSnapshotRequestProto(snapshotRoot=call.path)
-    return await _answer_nothing(call, "disallowSnapshot", message)
 
 
 async def create_snapshot(call: WebCall) -> web.Response:
@@ -349,20 +315,20 @@ PUT: dict[str, Operation] = {
     "SETTIMES": set_times,
     "MODIFYACLENTRIES": modify_acl_entries,
     "REMOVEACLENTRIES": remove_acl_entries,
-    "REMOVEDEFAULTACL": remove_default_acl,
-    "REMOVEACL": remove_acl,
+    "REMOVEDEFAULTACL": _told_the_path("removeDefaultAcl"),
+    "REMOVEACL": _told_the_path("removeAcl"),
     "SETACL": set_acl,
     "SETQUOTA": set_quota,
     "SETQUOTABYSTORAGETYPE": set_quota_by_storage_type,
     "SETXATTR": set_xattr,
     "REMOVEXATTR": remove_xattr,
     "SETSTORAGEPOLICY": set_storage_policy,
-    "SATISFYSTORAGEPOLICY": satisfy_storage_policy,
+    "SATISFYSTORAGEPOLICY": _told_the_path("satisfyStoragePolicy"),
     "SETECPOLICY": set_ec_policy,
-    "ENABLEECPOLICY": enable_ec_policy,
-    "DISABLEECPOLICY": disable_ec_policy,
-    "ALLOWSNAPSHOT": allow_snapshot,
-    "DISALLOWSNAPSHOT": disallow_snapshot,
+    "ENABLEECPOLICY": _told_the_ec_policy("enableErasureCodingPolicy"),
+    "DISABLEECPOLICY": _told_the_ec_policy("disableErasureCodingPolicy"),
+    "ALLOWSNAPSHOT": _told_the_path("allowSnapshot", "snapshotRoot"),
+    "DISALLOWSNAPSHOT": _told_the_path("disallowSnapshot", "snapshotRoot"),
     "CREATESNAPSHOT": create_snapshot,
     "RENAMESNAPSHOT": rename_snapshot,
     "RENEWDELEGATIONTOKEN": renew_delegation_token,
@@ -371,7 +337,7 @@ PUT: dict[str, Operation] = {
 POST: dict[str, Operation] = {
     "CONCAT": concat,
     "TRUNCATE": truncate,
-    "UNSETSTORAGEPOLICY": unset_storage_policy,
-    "UNSETECPOLICY": unset_ec_policy,
+    "UNSETSTORAGEPOLICY": _told_the_path("unsetStoragePolicy"),
+    "UNSETECPOLICY": _told_the_path("unsetErasureCodingPolicy"),
 }
 DELETE: dict[str, Operation] = {"DELETE": delete, "DELETESNAPSHOT": delete_snapshot}

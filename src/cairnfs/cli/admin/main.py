@@ -28,8 +28,8 @@ def main(arguments: Sequence[str]) -> int:
     choice = choose(given.fs)
 
     from cairnfs.client.namenode import NameNodeUnreachable
-    from cairnfs.client.sockets import PeerTimeout
     from cairnfs.errors import AccessControlException, HdfsError
+    from cairnfs.network.sockets import PeerTimeout
 
     try:
         with connect(choice) as fs:
