@@ -54,7 +54,8 @@ class Seen(NamedTuple):
 class Ids:
     """Which id of the product is which of the model; a layer can be thrown away.
 
-    With snapshots it is the product's own affair too when it goes on in another block.
+    With snapshots it is the product's own affair, too, when it goes on in another block, and
+    which inodes are the same after a roll-back or in a clone.
     """
 
     def __init__(self, below: Ids | None = None, *, with_snapshots: bool = False) -> None:
@@ -73,8 +74,9 @@ class Ids:
 
     def match(self, model: int, product: Any) -> bool:
         """They are the same thing, or both are new."""
-        if self.with_snapshots and isinstance(product, tuple):
+        if self.with_snapshots:
             self._to_product[model] = product
+            self._to_model[product] = model
             return True
         known, known_back = self.product(model), self.model(product)
         if known is None and known_back is None:

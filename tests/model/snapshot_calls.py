@@ -15,6 +15,8 @@ SNAPSHOT_OPERATIONS: dict[str, int] = {
     "list_snapshots": 1,
     "list_snapshottable": 1,
     "snapshot_diff": 6,
+    "rollback_snapshot": 5,
+    "clone_snapshot": 4,
 }
 """How often each is called."""
 

@@ -17,13 +17,14 @@ from cairnfs.errors import (
     PathComponentTooLongException,
     SnapshotException,
 )
-from cairnfs.testing.model.names import existing
+from cairnfs.testing.model.names import check_not_a_link, check_parent, existing
 from cairnfs.testing.model.nodes import Found, Node, User
 from cairnfs.testing.model.permissions import (
     READ,
     check_access,
     check_ancestor,
     check_may_list_all,
+    check_owner,
     check_superuser,
 )
 from cairnfs.testing.model.snapshot_diff import Entry, diff
@@ -48,7 +49,7 @@ class SnapshotCalls(ModelTree):
         self, user: User, paths: tuple[str, ...], name: str = ""
     ) -> tuple[str, ...]:
         """Of several at once, or of none; the paths of the snapshots."""
-        name = name or self._name_by_time("s")
+        name = name or self._name_by_time()
         _check_snapshot_name(name)
         nodes: dict[int, Node] = {}
         taken = []
@@ -116,16 +117,16 @@ class SnapshotCalls(ModelTree):
 
     # Going back, and copies.
 
-    def rollback_snapshot(self, user: User, path: str, name: str, safety: str = "") -> str:
-        """Make it what it was; the name of a snapshot of what it had become."""
+    def rollback_snapshot(self, user: User, path: str, name: str, safety: str = "") -> None:
+        """Make it what it was; what it had become is kept in a snapshot, if that has a name."""
         node = self._owned(user, path)
         top = self._snapshot(node, name)
         live = {each.id: each for each in node.walk()}
         staying = {each.id for each in top.walk()}
         if any(each.snapshots for id, each in live.items() if id not in staying):
             raise SnapshotException("something that would go has snapshots of its own")
-        safety = safety or self._name_by_time("before-rollback-")
-        self._take([node], safety)
+        if safety:
+            self._take([node], safety)
         elsewhere = {each.id for each in self.root.walk()} - live.keys()
         back = top.copy()
         for each in back.walk():
@@ -137,20 +138,22 @@ class SnapshotCalls(ModelTree):
             each.close()
         back.snapshots, back.is_snapshottable = node.snapshots, True
         node.__dict__.update(back.__dict__, id=node.id)
-        return safety
 
     def clone_snapshot(self, user: User, path: str, name: str, destination: str) -> None:
         """A tree of its own that begins as a snapshot was."""
         node = existing(self._find_following(user, path))
         top = self._snapshot(node, name)
-        check_may_list_all(user, top)
+        check_access(user, top, READ)
+        check_owner(user, top)
         found = self._find_to_create(user, destination)
-        check_ancestor(user, found)
+        check_not_a_link(found)
         if found.target is not None:
             raise FileAlreadyExistsException(destination)
-        if len(found.missing) > 1:
-            raise FileNotFoundException(destination)
+        check_parent(found)
+        check_ancestor(user, found)
         copy = top.copy()
+        if copy.is_directory:
+            copy.mtime_ms = self._now()
         for each in copy.walk():
             each.id, each.is_snapshottable = self._new_id(), False
             each.close()
@@ -183,9 +186,9 @@ class SnapshotCalls(ModelTree):
         if not node.is_snapshottable:
             raise SnapshotException("not snapshottable")
 
-    def _name_by_time(self, begin: str) -> str:
+    def _name_by_time(self) -> str:
         now = datetime.fromtimestamp(self._now() / 1000, UTC)
-        return f"{begin}{now:%Y%m%d-%H%M%S}.{now.microsecond // 1000:03}"
+        return f"s{now:%Y%m%d-%H%M%S}.{now.microsecond // 1000:03}"
 
     def _all(self) -> list[Found]:
         """Everything there is, by path."""
