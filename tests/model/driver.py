@@ -72,12 +72,7 @@ class Pair:
     def begin(self) -> None:
         """An empty tree, whatever there was before, with a few directories for everybody."""
         admin = self.product.client(0, SUPERUSER)
-        if self.with_snapshots:
-            self._delete_snapshots(admin)
-        listing = admin.get_listing("/", b"", 10_000)
-        assert listing is not None
-        for entry in listing.entries:
-            admin.delete(f"/{entry.name.decode()}", recursive=True)
+        self._delete_everything(admin)
         admin.remove_acl("/")
         admin.set_permission("/", 0o777)
         admin.set_owner("/", SUPERUSER, "supergroup")
@@ -186,9 +181,10 @@ class Pair:
             if not self.with_snapshots:
                 thread.wait(check_no_leftovers(thread.namenode.store, self.ids.inodes()))
                 return
-            # What a snapshot needed goes with it, and with the last one all of the past.
+            # What a snapshot needed goes with it, and with the last one all of the past; what
+            # was rolled back or cloned may need more than is there now.
             self.check_tree(0)
-            self._delete_snapshots(self.product.client(0, SUPERUSER))
+            self._delete_everything(self.product.client(0, SUPERUSER))
             self.clock.advance(SETTLING_MS)
             thread.wait(thread.namenode.duties.reclaim_everything())
             thread.wait(check_invariants(thread.namenode.store))
@@ -197,15 +193,17 @@ class Pair:
         except AssertionError as error:
             raise Divergence(f"invariants: {error}") from error
 
-    def _delete_snapshots(self, admin: ClientProtocol) -> None:
-        """All there are, in no order."""
-        for each in admin.list_snapshottable():
-            for snapshot in admin.list_snapshots(each.path):
-                admin.delete_snapshot(each.path, snapshot.name.decode())
-            admin.disallow_snapshot(each.path)
-        if hasattr(self, "model"):
-            for _, node in walk_nodes(self.model.root, "/"):
-                node.snapshots, node.is_snapshottable = {}, False
+    def _delete_everything(self, admin: ClientProtocol) -> None:
+        """All snapshots there are, in no order, and all below the root."""
+        if self.with_snapshots:
+            for each in admin.list_snapshottable():
+                for snapshot in admin.list_snapshots(each.path):
+                    admin.delete_snapshot(each.path, snapshot.name.decode())
+                admin.disallow_snapshot(each.path)
+        listing = admin.get_listing("/", b"", 10_000)
+        assert listing is not None
+        for entry in listing.entries:
+            admin.delete(f"/{entry.name.decode()}", recursive=True)
 
     # Steps.
 

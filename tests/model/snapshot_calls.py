@@ -74,7 +74,10 @@ def snapshot_diff(choose: Choose, world: World) -> Step:
 
 
 def rollback_snapshot(choose: Choose, world: World) -> Step:
-    return Step("rollback_snapshot", _snapshot(choose, world))
+    path, name = _snapshot(choose, world)
+    if path == "/":  # it would need its own past for ever
+        path = "/a"
+    return Step("rollback_snapshot", (path, name))
 
 
 def clone_snapshot(choose: Choose, world: World) -> Step:

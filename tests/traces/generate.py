@@ -55,6 +55,8 @@ class Generator:
         self._operations = [name for name, weight in weights.items() for _ in range(weight)]
         self._numbers = 0
         self._snapshots: dict[str, list[str]] = {}
+        self._rollbacks = 0  # so far
+        self._taken_at: dict[str, tuple[int, int]] = {}  # by name: when, after how many of them
         self._listing = self._adapter.listing("/")
         self._trace = Trace(seed, [])
 
@@ -91,20 +93,28 @@ class Generator:
                 full=self._listing if index % FULL_EVERY == FULL_EVERY - 1 else None,
                 text=result.decode() if operation == "read" and code == "ok" else None,
                 entries=result if operation == "diff" and code == "ok" else None,
+                depends_on_identity=operation == "diff" and self._is_rolled_back_since(arguments),
             )
         )
 
     def _note(self, operation: str, arguments: list[Any], code: str) -> None:
-        """Keep track of the snapshots that the trace itself has taken."""
-        if code != "ok" or not operation.endswith("Snapshot"):
+        """Keep track of the snapshots there are; each has a name of its own, while it has it."""
+        if code != "ok":
             return
-        names = self._snapshots.setdefault(arguments[0], [])
-        if operation != "createSnapshot":
-            names.remove(arguments[1])
-        if operation != "deleteSnapshot":
-            names.append(arguments[-1])
-        if not names:
-            del self._snapshots[arguments[0]]
+        self._rollbacks += operation == "rollback"
+        if operation in ("createSnapshot", "renameSnapshot"):
+            taken = self._taken_at.get(arguments[1], (self._numbers, self._rollbacks))
+            self._taken_at[arguments[-1]] = taken
+        self._snapshots = {
+            path: sorted(names, key=lambda name: self._taken_at[name])
+            for path, names in self._adapter.snapshottable().items()
+            if names
+        }
+
+    def _is_rolled_back_since(self, arguments: list[Any]) -> bool:
+        """Whether there was a roll-back, of whatever, after the earlier state of a diff."""
+        _, rollbacks = self._taken_at.get(arguments[1], (0, 0))
+        return rollbacks < self._rollbacks
 
     # What each operation is given.
 

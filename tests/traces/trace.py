@@ -43,6 +43,7 @@ class Expected:
             **{"r": self.result, "live": self.live, "snaps": self.snapshots},
             **{"full": self.full, "text": self.text},
             "diff": None if self.entries is None else sorted(self.entries),
+            "idsens": self.depends_on_identity or None,
         }
         return {key: value for key, value in fields.items() if value is not None}
 

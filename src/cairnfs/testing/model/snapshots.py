@@ -130,9 +130,9 @@ class SnapshotCalls(ModelTree):
         elsewhere = {each.id for each in self.root.walk()} - live.keys()
         back = top.copy()
         for each in back.walk():
-            now = live.get(each.id)
-            if now is not None:  # whether snapshots may be taken is no part of them
-                each.snapshots, each.is_snapshottable = now.snapshots, now.is_snapshottable
+            now = live.get(each.id)  # whether snapshots may be taken is no part of them
+            each.snapshots = now.snapshots if now is not None else {}
+            each.is_snapshottable = now is not None and now.is_snapshottable
             if each.id in elsewhere:  # it was moved out: what comes back is another one
                 each.id = self._new_id()
             each.close()
