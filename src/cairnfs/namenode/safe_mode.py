@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable
 
 from cairnfs.blocks.records import Replica, ReplicaStatus, StorageNumber
-from cairnfs.errors import HdfsError, SafeModeException
+from cairnfs.errors import HdfsError, RetriableException, SafeModeException
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.store.base import Reading, Scan, Store
 from cairnfs.store.schema import FIRST_BLOCK_ID, NUMBER, Table
@@ -131,13 +131,18 @@ class SafeMode:
         self._end_start()
 
     def check_off(self, operation: str, arguments: Iterable[object]) -> None:
-        """Raise SafeModeException if nothing may be changed now."""
+        """Raise SafeModeException if nothing may be changed now.
+
+        Where there are others, one that is just starting says that the call may be repeated,
+        as HDFS's NameNodes do: their clients try again, here or there.
+        """
         if self.is_on:
             what = _WORDS.get(operation, f"{operation} ")
             where = next((str(each) for each in arguments if isinstance(each, FsPath)), "")
-            raise SafeModeException(
-                f"Cannot {what}{where}. Name node is in safe mode.\n{self.describe()}"
-            )
+            text = f"Cannot {what}{where}. Name node is in safe mode.\n{self.describe()}"
+            if self._store.local is None and not self._is_manual:
+                raise RetriableException(f"{SafeModeException.java_class}: {text}")
+            raise SafeModeException(text)
 
     def describe(self) -> str:
         """Why it is on, and what ends it: Hadoop's turn-off tip."""

@@ -112,7 +112,7 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
                 covered = child.covered_txid
     tx.cover(covered)
     if tx.covered:
-        tx.mark(i.id for i in inodes if i.kind is _DIRECTORY and not i.is_virtual)
+        tx.mark(lambda: [i.id for i in inodes if i.kind is _DIRECTORY and not i.is_virtual])
     return Lookup(path, inodes, components[found:], covered, tx)
 
 
