@@ -17,7 +17,7 @@ CHECKED := $(wildcard src tests benchmarks scripts)
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-postgres setup-java test check protos demo demo-namespace cluster bench bench-peer soak fuzz clean
+.PHONY: help setup setup-postgres setup-java test check protos demo demo-namespace cluster bench bench-peer bench-snapshots soak fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,9 @@ bench: setup setup-postgres ## run the benchmarks
 
 bench-peer: setup setup-java ## measure beside a real Apache HDFS, which is installed for it
 	@$(BIN)/python benchmarks/against_hdfs.py $(ARGS)
+
+bench-snapshots: setup setup-postgres ## measure snapshots, roll-back, clones and differences
+	@$(BIN)/python benchmarks/snapshots.py $(ARGS)
 
 soak: setup setup-postgres ## run 100,000 random operations beside the model
 	@$(BIN)/python tests/model/soak.py $(ARGS)

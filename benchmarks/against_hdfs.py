@@ -11,17 +11,17 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from cairnfs.testing.cluster import Cluster
 
 HERE = Path(__file__).parent
 PEER = HERE / "peer" / "peer"
@@ -41,8 +41,6 @@ META_BARS = {
     "mkdirs": 0.8,
     "rename": 0.75,
 }
-SEQUENTIAL_BAR = 0.6
-SMALL_FILES_BAR = 10.0
 FLUSH_BAR = 0.6
 FLUSHED_RECORDS = 5000
 FLUSHED_BYTES = 100
@@ -55,10 +53,6 @@ class Server:
     url: str
 
     def pids(self) -> str:
-        raise NotImplementedError
-
-    def restart(self) -> float:
-        """Restart the NameNode; how long until it answers, in seconds."""
         raise NotImplementedError
 
 
@@ -99,60 +93,22 @@ class RealHdfs(Server):
 class Cairn(Server):
     name = CAIRNFS
 
-    def __init__(self, directory: Path, port: int) -> None:
-        self.url = f"hdfs://127.0.0.1:{port}"
-        self._directory = directory
-        self._port = port
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+    def __init__(self, directory: Path) -> None:
+        # As patient as nodes are unless told otherwise, and not as tests need them.
+        self._cluster = Cluster(
+            directory, datanodes=3, heartbeat_s=3.0, stale_after_s=30.0, dead_after_s=630.0
+        )
+        self.url = self._cluster.uri
 
     def start(self) -> None:
-        self._spawn_namenode("--format")
-        for n in range(3):
-            self._spawn(
-                f"datanode{n}",
-                "cairnfs.datanode",
-                *(
-                    "--namenode",
-                    f"127.0.0.1:{self._port}",
-                    "--data",
-                    str(self._directory / f"d{n}"),
-                ),
-                *("--port", str(self._port + 10 + n), "--ipc-port", str(self._port + 20 + n)),
-                *("--http-port", "0"),
-            )
-        time.sleep(4)  # until all have registered
+        self._cluster.start()
 
     def stop(self) -> None:
-        for process in reversed(self._processes.values()):
-            process.terminate()
-        for process in self._processes.values():
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        self._cluster.close()
 
     def pids(self) -> str:
-        return ",".join(str(process.pid) for process in self._processes.values())
-
-    def _spawn_namenode(self, *arguments: str) -> None:
-        store = f"sqlite://{self._directory}/namespace.db"
-        self._spawn(
-            "namenode",
-            "cairnfs.namenode",
-            *("--store", store, "--port", str(self._port), "--http-port", "0", *arguments),
-        )
-
-    def _spawn(self, role: str, module: str, *arguments: str) -> None:
-        log = (self._directory / f"{role}.log").open("ab")
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments], stdout=log, stderr=log
-        )
-        self._processes[role] = process
-        if role == "namenode":
-            for _ in range(200):
-                if b"NameNode up" in (self._directory / f"{role}.log").read_bytes():
-                    return
-                time.sleep(0.05)
+        nodes = (*self._cluster.namenodes, *self._cluster.datanodes)
+        return ",".join(str(node.pid) for node in nodes)
 
 
 def main() -> int:
@@ -196,17 +152,16 @@ def parse() -> argparse.Namespace:
 def clusters(options: argparse.Namespace) -> Iterator[tuple[RealHdfs, Cairn]]:
     """Both clusters, up; and gone when it is over, however it ends."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    directory = Path(tempfile.mkdtemp(prefix="cairnfs-bench-"))
-    hdfs, cairn = RealHdfs(options.peer_home, 29000), Cairn(directory, 29500)
-    try:
-        show("starting both clusters")
-        hdfs.start()
-        cairn.start()
-        yield hdfs, cairn
-    finally:
-        hdfs.stop()
-        cairn.stop()
-        shutil.rmtree(directory, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="cairnfs-bench-") as directory:
+        hdfs, cairn = RealHdfs(options.peer_home, 29000), Cairn(Path(directory, "cairnfs"))
+        try:
+            show("starting both clusters")
+            hdfs.start()
+            cairn.start()
+            yield hdfs, cairn
+        finally:
+            hdfs.stop()
+            cairn.stop()
 
 
 def measure_meta(

@@ -118,8 +118,9 @@ class Callers:
                 self._send(request.then(result), start, answered)
             else:
                 window.note(start)
-                begin()
+                call_soon(begin)  # an answer may come before the call has returned
 
+        call_soon = asyncio.get_running_loop().call_soon
         for _ in range(self._count):
             begin()
         await ended

@@ -22,8 +22,6 @@ from cairnfs.cli.local_cluster import LocalCluster, Node
 from cairnfs.cli.ports import HOST, choose_port
 from cairnfs.client.filesystem import connect
 from cairnfs.errors import IOException
-from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.proto.acl_pb2 import FsPermissionProto
 
 
 class Cairn:
@@ -90,18 +88,13 @@ def listener() -> Iterator[socket.socket]:
 
 
 def mkdirs(cairn: Cairn, path: str) -> None:
-    request = pb.MkdirsRequestProto(
-        src=path, masked=FsPermissionProto(perm=0o755), createParent=True
-    )
-    with LocalCluster(cairn.directory).connect() as client:
-        assert client.call("mkdirs", request, pb.MkdirsResponseProto).result
+    with connect(LocalCluster(cairn.directory).uri) as fs:
+        fs.mkdirs(path)
 
 
-def names(cairn: Cairn) -> list[bytes]:
-    request = pb.GetListingRequestProto(src="/", startAfter=b"", needLocation=False)
-    with LocalCluster(cairn.directory).connect() as client:
-        listing = client.call("getListing", request, pb.GetListingResponseProto)
-    return [entry.path for entry in listing.dirList.partialListing]
+def names(cairn: Cairn) -> list[str]:
+    with connect(LocalCluster(cairn.directory).uri) as fs:
+        return [status.name for status in fs.list_status("/")]
 
 
 def test_a_cluster_comes_up_says_how_to_use_it_goes_down_and_resumes(cairn: Cairn) -> None:
@@ -128,7 +121,7 @@ def test_a_cluster_comes_up_says_how_to_use_it_goes_down_and_resumes(cairn: Cair
 
     cairn.run("up")
     assert [n.address for n in cairn.nodes().values()] == [n.address for n in before.values()]
-    assert names(cairn) == [b"kept", b"tmp", b"user"]
+    assert names(cairn) == ["kept", "tmp", "user"]
 
 
 def test_status_is_for_people_and_for_programs(cairn: Cairn) -> None:
@@ -180,7 +173,7 @@ def test_what_died_is_shown_and_brought_back(cairn: Cairn) -> None:
     cairn.run("up")
     assert cairn.states() == 3 * ["running"]
     assert cairn.pids()[1] == first
-    assert names(cairn) == [b"kept", b"tmp", b"user"]
+    assert names(cairn) == ["kept", "tmp", "user"]
 
 
 def test_a_cluster_grows_but_does_not_shrink(cairn: Cairn) -> None:
@@ -271,13 +264,8 @@ def test_settings_of_a_file_are_used_and_changes_are_noticed(cairn: Cairn) -> No
     cluster = LocalCluster(cairn.directory)
 
     def trash_interval() -> int:
-        with cluster.connect() as client:
-            response = client.call(
-                "getServerDefaults",
-                pb.GetServerDefaultsRequestProto(),
-                pb.GetServerDefaultsResponseProto,
-            )
-            return response.serverDefaults.trashInterval
+        with connect(cluster.uri) as fs:
+            return fs.get_server_defaults().trash_interval_minutes
 
     assert trash_interval() == 90
     audit = cairn.directory / "logs" / "audit.log"

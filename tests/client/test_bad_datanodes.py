@@ -14,15 +14,10 @@ from cairnfs.client.block_reader import BlockReader, CorruptReplica
 from cairnfs.client.transfers import DataNodeConnections, TransferRefused
 from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum
+from cairnfs.wire.packets import encode_packet_header
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
-from cairnfs.wire.transfer import (
-    Status,
-    encode_checksum,
-    encode_message,
-    encode_packet_header,
-    encode_response,
-)
+from cairnfs.wire.transfer import Status, encode_checksum, encode_message, encode_response
 
 Serve = Callable[[bytes], BlockReader]
 DATA = content(1000)

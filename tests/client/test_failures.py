@@ -11,9 +11,9 @@ from tests.client.conftest import MakeCluster
 from tests.client.files import MIB, append, content, read, write
 
 import cairnfs
-from cairnfs.client.addresses import Address
 from cairnfs.client.namenode import NameNodes
 from cairnfs.errors import BlockMissingException, IOException
+from cairnfs.network.address import Address
 from cairnfs.testing.cluster import Cluster, Node
 from cairnfs.testing.ports import choose_free_ports
 from cairnfs.wire.proto import client_namenode_pb2 as pb

@@ -11,20 +11,19 @@ from tests.datanode.namenode import POOL
 from cairnfs.datanode.connection import Connection
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block
-from cairnfs.datanode.settings import Address
 from cairnfs.errors import IOException
+from cairnfs.network.address import Address
 from cairnfs.wire.checksum import Checksum
+from cairnfs.wire.packets import Ack, encode_packet_header
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.transfer import (
-    Ack,
     Op,
     Stage,
     Status,
     decode_checksum,
     encode_checksum,
     encode_message,
-    encode_packet_header,
     encode_request,
 )
 

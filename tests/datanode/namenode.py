@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from google.protobuf.message import Message
 
-from cairnfs.datanode.settings import Address
 from cairnfs.errors import HdfsError
+from cairnfs.network.address import Address
 from cairnfs.wire.framing import decode_varint
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_server_pb2

@@ -26,15 +26,9 @@ from tests.datanode.namenode import POOL
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block
 from cairnfs.wire.checksum import Checksum
+from cairnfs.wire.packets import encode_packet_header
 from cairnfs.wire.proto import data_transfer_pb2 as pb
-from cairnfs.wire.transfer import (
-    Op,
-    Stage,
-    Status,
-    encode_checksum,
-    encode_packet_header,
-    encode_request,
-)
+from cairnfs.wire.transfer import Op, Stage, Status, encode_checksum, encode_request
 
 BLOCK = Block(1_073_741_825, 1001)
 

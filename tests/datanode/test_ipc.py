@@ -14,13 +14,13 @@ from cairnfs.datanode.calls import RpcCaller
 from cairnfs.datanode.errors import ReplicaNotFoundException
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block
-from cairnfs.datanode.settings import Address
 from cairnfs.errors import (
     AccessControlException,
     IOException,
     RecoveryInProgressException,
     UnsupportedOperationException,
 )
+from cairnfs.network.address import Address
 from cairnfs.wire.proto import client_datanode_pb2 as pb
 from cairnfs.wire.proto import inter_datanode_pb2
 from cairnfs.wire.protocols import CLIENT_DATANODE_PROTOCOL, INTER_DATANODE_PROTOCOL

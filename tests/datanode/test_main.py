@@ -12,8 +12,8 @@ import pytest
 from tests.datanode.namenode import FakeNameNode
 
 from cairnfs.datanode.__main__ import main, parse_arguments
-from cairnfs.datanode.settings import Address
 from cairnfs.datanode.storage import StorageType
+from cairnfs.network.address import Address
 
 
 def test_arguments() -> None:

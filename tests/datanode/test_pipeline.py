@@ -15,7 +15,8 @@ from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block, ReplicaState
 from cairnfs.errors import EOFException, IOException
 from cairnfs.wire.checksum import Checksum, ChecksumType
-from cairnfs.wire.transfer import UNKNOWN_SEQNO, Stage, Status
+from cairnfs.wire.packets import UNKNOWN_SEQNO
+from cairnfs.wire.transfer import Stage, Status
 
 BLOCK = Block(1_073_741_825, 1001)
 

@@ -31,7 +31,6 @@ from google.protobuf.message import Message
 from tests.fuzz.messages import cut, damage, fill
 
 from cairnfs.testing.cluster import Cluster, Node
-from cairnfs.wire import transfer
 from cairnfs.wire.framing import encode_delimited
 from cairnfs.wire.proto import data_transfer_pb2
 from cairnfs.wire.protocols import (
@@ -45,8 +44,10 @@ from cairnfs.wire.protocols import (
     MethodTable,
     Protocol,
 )
+from cairnfs.wire.receive_buffer import ReceiveBuffer
 from cairnfs.wire.rpc import Call, ServerConnection
 from cairnfs.wire.rpc_client import ClientConnection, Closed
+from cairnfs.wire.transfer import TransferError
 
 PROTOCOLS = (
     CLIENT_PROTOCOL,
@@ -56,6 +57,7 @@ PROTOCOLS = (
     GET_USER_MAPPINGS_PROTOCOL,
 )
 METHODS = tuple(method for protocol in PROTOCOLS for method in protocol.methods.values())
+LACKING = 0.02  # so many of the fields that a message is required to have
 CALLS_OF_A_STREAM = 20
 ANSWER_LIMIT_S = 20.0
 HONEST_LIMIT_S = 5.0
@@ -103,8 +105,8 @@ def _feed_client(stream: bytes, random: Random) -> None:
 
 
 def _feed_transfer(stream: bytes, random: Random) -> None:
-    buffer = transfer.ReceiveBuffer()
-    with suppress(transfer.TransferError):
+    buffer = ReceiveBuffer()
+    with suppress(TransferError):
         for piece in cut(transfer_stream(random) if random.random() < 0.7 else stream, random):
             for at in range(0, len(piece), 1024):
                 part = piece[at : at + 1024]
@@ -200,7 +202,7 @@ async def _ask_honestly(port: int, protocol: Protocol) -> None:
 def transfer_stream(random: Random) -> bytes:
     """An operation with random content, then packets or acks."""
     op, message = random.choice(_TRANSFERS)
-    request = fill(message(), random)
+    request = fill(message(), random, lacking=LACKING)
     with suppress(AttributeError):
         request.header.clientName = "mallory"
     stream = struct.pack(">hb", DATA_TRANSFER_VERSION, op)
@@ -286,7 +288,7 @@ def make_stream(
 
 
 def make_request(random: Random, method: Method) -> Any:
-    return Encoded(fill(method.request_type(), random))
+    return Encoded(fill(method.request_type(), random, lacking=LACKING))
 
 
 # Servers.

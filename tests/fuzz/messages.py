@@ -10,31 +10,24 @@ from google.protobuf.message import Message
 
 DEPTH_MAX = 4
 
-NUMBERS = (0, 1, 2, 3, 7, 16385, 16386, 1 << 20, (1 << 27) - 1, 1 << 27, (1 << 31) - 1)
-LARGE_NUMBERS = ((1 << 32) - 1, 1 << 40, (1 << 62) - 1, (1 << 63) - 1)
-TEXTS = (
-    "",
-    "/",
-    "/a",
-    "/a/b/c",
-    "/d/file",
-    "/.reserved",
-    "/.reserved/.inodes/16386",
-    "/.reserved/raw/a",
-    "/a/.snapshot/s",
-    "/..",
-    "a",
-    "//a",
-    "/" + "x" * 256,
-    "/y" * 1001,
-    "user:ada:rwx",
-    "\x00",
-    "é\u2028",
-    "DFSClient_1",
-    "CID-1",
-)
+# The first few are asked for most: calls shall meet what other calls have made.
+PATHS = (
+    "/", "/d", "/d/f", "/d/g", "/d/sub", "/d/f/below", "/missing", "//d//f", "/d/", "relative",
+    "/..", "/d/../f", "/d/./f", "/.reserved", "/.reserved/raw/d", "/.reserved/.inodes/16385",
+    "/.reserved/.inodes/16387/x", "/.reserved/.inodes/-1", "/d/.snapshot/s", "/a:b", "/d/\0",
+    "/d/ü", "/" + "n" * 300, "/x" * 1100, "/link", "/link/below", "hdfs://host/d",
+)  # fmt: skip
+PATHS_ASKED_FOR_MOST = PATHS[:5]
+WORDS = (
+    "", "hdfs", "alice", "staff", "supergroup", "test", "\0", "é\u2028", "x" * 2000, "HOT",
+    "user.a", "user:ada:rwx", "DFSClient_1", "CID-1",
+)  # fmt: skip
+NUMBERS = (
+    0, 1, 2, 3, 7, 511, 512, 1001, 16385, 16386, 16387, 1 << 20, (1 << 27) - 1, 1 << 27,
+    (1 << 30) + 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40, (1 << 62) - 1, 1 << 62,
+)  # fmt: skip
 
-_SIGNED = {
+_BOUNDS = {
     FieldDescriptor.CPPTYPE_INT32: (-(1 << 31), (1 << 31) - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(1 << 63), (1 << 63) - 1),
     FieldDescriptor.CPPTYPE_UINT32: (0, (1 << 32) - 1),
@@ -42,17 +35,26 @@ _SIGNED = {
 }
 
 
-def fill(message: Message, random: Random, depth: int = 0) -> Message:
-    """Give each field something, nothing, or too much of it."""
+def fill(message: Message, random: Random, *, lacking: float = 0.0, depth: int = 0) -> Message:
+    """Give each field something, nothing, or too much of it.
+
+    `lacking` is how likely it is that a field lacks which the message is required to have.
+    """
     for field in message.DESCRIPTOR.fields:
-        is_repeated = field.is_repeated
-        if not is_repeated and random.random() < (0.02 if field.is_required else 0.4):
+        is_deep = depth >= DEPTH_MAX and field.message_type is not None
+        if field.is_repeated:
+            values = getattr(message, field.name)
+            for _ in range(0 if is_deep else random.choice((0, 0, 1, 1, 2, 5))):
+                if field.message_type is not None:
+                    fill(values.add(), random, lacking=lacking, depth=depth + 1)
+                else:
+                    values.append(_value(field, random))
+        elif random.random() < (lacking if field.is_required else 1.0 if is_deep else 0.4):
             continue
-        if field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE:
-            _fill_message(message, field, random, depth, is_repeated=is_repeated)
-        elif is_repeated:
-            values = [_value(field, random) for _ in range(random.choice((0, 1, 2, 5)))]
-            getattr(message, field.name).extend(values)
+        elif field.message_type is not None:
+            part = getattr(message, field.name)
+            part.SetInParent()
+            fill(part, random, lacking=lacking, depth=depth + 1)
         else:
             setattr(message, field.name, _value(field, random))
     return message
@@ -85,32 +87,20 @@ def cut(data: bytes, random: Random) -> list[bytes]:
     return pieces
 
 
-def _fill_message(
-    message: Message, field: FieldDescriptor, random: Random, depth: int, *, is_repeated: bool
-) -> None:
-    if depth >= DEPTH_MAX:
-        return
-    if is_repeated:
-        for _ in range(random.choice((0, 1, 2))):
-            fill(getattr(message, field.name).add(), random, depth + 1)
-    else:
-        part = getattr(message, field.name)
-        part.SetInParent()
-        fill(part, random, depth + 1)
-
-
 def _value(field: FieldDescriptor, random: Random) -> Any:
     kind = field.cpp_type
-    if kind in _SIGNED:
-        low, high = _SIGNED[kind]
-        number = random.choice((*NUMBERS, *LARGE_NUMBERS, low, high, random.randrange(low, high)))
-        return min(max(number, low), high)
+    if kind in _BOUNDS:
+        low, high = _BOUNDS[kind]
+        number = random.choice((*NUMBERS, low, high, random.randrange(low, high)))
+        return min(max(number * random.choice((1, 1, -1)), low), high)
     if kind == FieldDescriptor.CPPTYPE_BOOL:
         return random.random() < 0.5
     if kind == FieldDescriptor.CPPTYPE_ENUM:
         return random.choice(field.enum_type.values).number
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return random.choice((b"", b"f", b"\xff\xfe", b"/d/f", random.randbytes(16), bytes(300)))
     if kind == FieldDescriptor.CPPTYPE_STRING:
-        if field.type == FieldDescriptor.TYPE_BYTES:
-            return random.randbytes(random.choice((0, 1, 16, 300)))
-        return random.choice(TEXTS)
+        if random.random() < 0.3:
+            return random.choice(WORDS)
+        return random.choice(PATHS_ASKED_FOR_MOST if random.random() < 0.7 else PATHS)
     return random.random()  # float, double

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.namenode.datanodes import FakeCluster, fake_cluster
+from tests.namenode.datanodes import FakeCluster, FakeDataNode, fake_cluster
+from tests.namenode.rpc import RpcClient
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -24,3 +25,14 @@ def sqlite_cluster(tmp_path: Path) -> Iterator[FakeCluster]:
     with fake_cluster(tmp_path) as made:
         yield made
         made.check_invariants()
+
+
+@pytest.fixture
+def nodes(cluster: FakeCluster) -> list[FakeDataNode]:
+    return cluster.add("a", "b", "c")
+
+
+@pytest.fixture
+def rpc(cluster: FakeCluster) -> Iterator[RpcClient]:
+    with RpcClient(cluster.port) as client:
+        yield client

@@ -14,8 +14,9 @@ from cairnfs.config import FormatSettings, NameNodeSettings, TrashSettings
 from cairnfs.namenode import trash as trash_module
 from cairnfs.namenode.embedded import NameNodeThread
 from cairnfs.namenode.opening import format_namespace, sqlite_url
-from cairnfs.namenode.trash import TRASH, Trash, format_checkpoint, parse_checkpoint
+from cairnfs.namenode.trash import TRASH, Trash
 from cairnfs.testing.scratch import SUPERUSER, ScratchClient
+from cairnfs.trash_names import checkpoint_names
 
 MINUTE_MS = 60_000
 SETTINGS = TrashSettings(interval_min=60, checkpoint_interval_min=20)
@@ -70,7 +71,7 @@ def test_current_becomes_a_checkpoint_and_goes_after_the_interval(client: Emptie
     client.pass_minutes(19)
     assert client.names("/user/ada/.Trash") == ["Current"]
     client.pass_minutes(1)
-    checkpoint = format_checkpoint(client.clock.now_ms())
+    checkpoint = checkpoint_names(client.clock.now_ms())[0]
     assert client.names("/user/ada/.Trash") == [checkpoint]
     assert client.names(f"/user/ada/.Trash/{checkpoint}") == ["first"]
     client.put("ada", "second")
@@ -97,7 +98,7 @@ def test_nothing_is_done_twice_in_one_interval(client: Emptied) -> None:
 def test_checkpoints_of_one_second_get_a_number(client: Emptied) -> None:
     client.put("ada", "file")
     client.clock.advance(20 * MINUTE_MS)
-    taken = format_checkpoint(client.clock.now_ms())
+    taken = checkpoint_names(client.clock.now_ms())[0]
     client.mkdirs(f"/user/ada/.Trash/{taken}")
     client.mkdirs(f"/user/ada/.Trash/{taken}-1")
     client.empty()
@@ -182,13 +183,3 @@ def test_without_an_interval_there_is_no_such_duty(tmp_path: Path) -> None:
     settings = NameNodeSettings(url, duties=False, trash=SETTINGS)
     with NameNodeThread(settings) as thread:
         assert TRASH in thread.namenode.duties.names
-
-
-def test_names_and_times_are_inverses() -> None:
-    moment_ms = 1_700_000_400_000
-    assert parse_checkpoint(format_checkpoint(moment_ms).encode()) == moment_ms
-    assert parse_checkpoint(format_checkpoint(moment_ms).encode() + b"-12") == moment_ms
-    of_hadoop_1 = format_checkpoint(moment_ms)[:10].encode()
-    assert parse_checkpoint(of_hadoop_1) == moment_ms // MINUTE_MS * MINUTE_MS
-    for name in (b"Current", b"", b"1", b"123456789012-", b"999999999999", "²".encode() * 12):
-        assert parse_checkpoint(name) is None

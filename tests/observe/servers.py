@@ -18,12 +18,13 @@ from tests.namenode.rpc import RpcClient
 from cairnfs.config import AuditSettings, FormatSettings, NameNodeSettings
 from cairnfs.config_file import Config, load_config
 from cairnfs.datanode.node import DataNode
-from cairnfs.datanode.settings import Address, DataNodeSettings
+from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.storage import StorageLocation
 from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.namenode.embedded import NameNodeThread
 from cairnfs.namenode.opening import format_namespace, sqlite_url
 from cairnfs.namenode.server import RpcServer
+from cairnfs.network.address import Address
 from cairnfs.observe.datanode_source import DataNodeSource
 from cairnfs.observe.namenode_source import NameNodeSource
 from cairnfs.observe.routes import Source, add_routes

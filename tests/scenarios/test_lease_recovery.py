@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 from tests.scenarios.conftest import MakeCluster, MakeJvm
-from tests.scenarios.jvm import JavaError, Jvm
+from tests.scenarios.jvm import JavaError, Jvm, Stream
 
-from cairnfs.testing.cluster import Cluster
+from cairnfs.testing.cluster import Cluster, Node
 
 MIB = 1 << 20
 SOFT_LIMIT_S, HARD_LIMIT_S = 3, 6
@@ -25,12 +27,32 @@ RETRYING = {"dfs.client.retry.policy.enabled": "true"}  # with a single NameNode
 pytestmark = pytest.mark.java
 
 
+def write_flushed(writer: Jvm, path: str = "/file", data: bytes = b"flushed") -> Stream:
+    """Begin a file; what it has, others may read, whatever becomes of the writer."""
+    out = writer.create(path)
+    out.write(data)
+    out.hflush()
+    return out
+
+
 def wait_until_closed(cluster: Cluster, java: Jvm, path: str = "/file") -> None:
     cluster.wait_until(lambda: java.is_closed(path), f"{path} is closed", CLOSE_LIMIT_S)
 
 
 def recover(cluster: Cluster, java: Jvm, path: str = "/file") -> None:
     cluster.wait_until(lambda: java.recover_lease(path), f"{path} is recovered", CLOSE_LIMIT_S)
+
+
+@contextmanager
+def hanging(nodes: Sequence[Node]) -> Iterator[None]:
+    """Processes that neither work nor end."""
+    for node in nodes:
+        os.kill(node.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for node in nodes:
+            os.kill(node.pid, signal.SIGCONT)
 
 
 # A client dies while writing to a block.
@@ -41,9 +63,7 @@ def test_writer_killed_and_file_closed_after_the_hard_limit(
 ) -> None:
     cluster = make_cluster(namenode_options=LIMITS)
     writer, java = make_java(cluster), make_java(cluster)
-    out = writer.create("/file")
-    out.write(b"x" * MIB + b"flushed")
-    out.hflush()
+    out = write_flushed(writer, data=b"x" * MIB + b"flushed")
     out.write(b" and not flushed")
     writer.kill()
     began_s = time.monotonic()
@@ -60,10 +80,8 @@ def test_writer_killed_and_file_recovered_by_another_client(
     cluster: Cluster, make_java: MakeJvm
 ) -> None:
     writer, java = make_java(cluster), make_java(cluster)
-    out = writer.create("/file")
-    out.write(b"flushed")
-    out.hflush()
-    out = writer.create("/empty")  # nothing was written, nor a block asked for
+    write_flushed(writer)
+    writer.create("/empty")  # nothing was written, nor a block asked for
     writer.kill()
     began_s = time.monotonic()
     recover(cluster, java, "/empty")
@@ -78,9 +96,7 @@ def test_writer_killed_and_file_taken_over_after_the_soft_limit(
 ) -> None:
     cluster = make_cluster(namenode_options=("--lease-soft-limit", str(SOFT_LIMIT_S)))
     writer, java = make_java(cluster), make_java(cluster)
-    out = writer.create("/file")
-    out.write(b"flushed")
-    out.hflush()
+    write_flushed(writer)
     writer.kill()
     with pytest.raises(JavaError, match="AlreadyBeingCreatedException"):
         java.append("/file")
@@ -98,9 +114,7 @@ def test_a_writer_that_is_alive_loses_a_file_that_is_taken_from_it(
     cluster: Cluster, make_java: MakeJvm
 ) -> None:
     writer, java = make_java(cluster), make_java(cluster)
-    out = writer.create("/file")
-    out.write(b"flushed")
-    out.hflush()
+    out = write_flushed(writer)
     recover(cluster, java)
 
     def go_on() -> None:
@@ -147,9 +161,7 @@ def test_datanode_killed_under_a_writer_that_flushes(cluster: Cluster, make_java
 @pytest.mark.parametrize("killed", [1, 2])
 def test_writer_and_datanodes_killed(cluster: Cluster, make_java: MakeJvm, killed: int) -> None:
     writer, java = make_java(cluster), make_java(cluster)
-    out = writer.create("/file")
-    out.write(b"flushed")
-    out.hflush()
+    write_flushed(writer)
     writer.kill()
     for node in cluster.datanodes[:killed]:
         node.kill()
@@ -166,9 +178,7 @@ def test_all_datanodes_are_restarted_while_a_writer_is_gone(
 ) -> None:
     """What they have is then only waiting to be recovered; until one is back, nothing is lost."""
     writer, java = make_java(cluster), make_java(cluster)
-    out = writer.create("/file")
-    out.write(b"flushed")
-    out.hflush()
+    write_flushed(writer)
     writer.kill()
     for node in cluster.datanodes:
         node.kill()
@@ -183,17 +193,11 @@ def test_a_datanode_that_hangs_does_not_keep_a_file_open(
     cluster: Cluster, make_java: MakeJvm
 ) -> None:
     writer, java = make_java(cluster), make_java(cluster)
-    out = writer.create("/file")
-    out.write(b"flushed")
-    out.hflush()
+    write_flushed(writer)
     writer.kill()
-    pid = cluster.datanodes[0].pid
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with hanging(cluster.datanodes[:1]):
         recover(cluster, java)
         assert java.read("/file") == b"flushed"
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 # The NameNode dies; maybe several times before it is back for good.
@@ -221,21 +225,14 @@ def test_namenode_killed_under_a_writer(cluster: Cluster, make_java: MakeJvm) ->
 def test_namenode_killed_during_block_recovery(cluster: Cluster, make_java: MakeJvm) -> None:
     writer, java = make_java(cluster), make_java(cluster, RETRYING)
     namenode = cluster.namenodes[0]
-    out = writer.create("/file")
-    out.write(b"flushed")
-    out.hflush()
+    write_flushed(writer)
     writer.kill()
     for turn in range(3):  # and restarted, and killed again, most likely before it is done
         cluster.wait_for_datanodes(3)
-        for node in cluster.datanodes:
-            os.kill(node.pid, signal.SIGSTOP)
-        try:
+        with hanging(cluster.datanodes):
             is_closed = java.recover_lease("/file")
             assert turn or not is_closed
             namenode.kill()
-        finally:
-            for node in cluster.datanodes:
-                os.kill(node.pid, signal.SIGCONT)
         namenode.start()
         cluster.wait_for_namenode(namenode)
     recover(cluster, java)
@@ -247,15 +244,9 @@ def test_another_namenode_goes_on_with_what_one_has_begun(
 ) -> None:
     cluster = make_cluster(namenodes=2, store=postgres_dsn, namenode_options=LIMITS)
     writer, java = make_java(cluster), make_java(cluster)
-    out = writer.create("/recovered")
-    out.write(b"flushed")
-    out.hflush()
-    out = writer.create("/expired")
-    out.write(b"flushed")
-    out.hflush()
-    going_on = java.create("/file")
-    going_on.write(b"before ")
-    going_on.hflush()
+    write_flushed(writer, "/recovered")
+    write_flushed(writer, "/expired")
+    going_on = write_flushed(java, data=b"before ")
     writer.kill()
     java.recover_lease("/recovered")
     cluster.namenodes[0].kill()

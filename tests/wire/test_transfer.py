@@ -7,23 +7,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cairnfs.wire.checksum import Checksum, ChecksumType
-from cairnfs.wire.proto import data_transfer_pb2 as pb
-from cairnfs.wire.transfer import (
+from cairnfs.wire.packets import (
     HEARTBEAT_SEQNO,
-    MESSAGE_BYTES_MAX,
     PACKET_BYTES_MAX,
     PACKET_START_BYTES,
-    Op,
     Packet,
-    ReceiveBuffer,
+    decode_packet_start,
+    encode_ack,
+    encode_packet_header,
+)
+from cairnfs.wire.proto import data_transfer_pb2 as pb
+from cairnfs.wire.receive_buffer import ReceiveBuffer
+from cairnfs.wire.transfer import (
+    MESSAGE_BYTES_MAX,
+    Op,
     Status,
     TransferError,
     decode_checksum,
-    decode_packet_start,
-    encode_ack,
     encode_checksum,
     encode_message,
-    encode_packet_header,
     encode_request,
     encode_response,
 )

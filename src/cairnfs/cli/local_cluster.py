@@ -1,48 +1,31 @@
 """A whole cluster on this machine: a NameNode on an embedded store, and DataNodes.
 
-Everything is in one directory:
-
-    cluster.json             the plan: how many nodes, on which ports
-    namenode/namespace.db    the namespace
-    datanode-N/              replicas
-    excluded-hosts           DataNodes that are to leave (`cairn admin decommission`)
-    conf/core-site.xml       for Hadoop's programs and Spark (HADOOP_CONF_DIR)
-    run/*.pid  logs/*.log    the processes
-
-Invariant: whatever state a crash left behind, `up` goes on from there; nothing here ever
-deletes a namespace or a replica.
+Everything is in one directory (`cluster_directory`).  Invariant: whatever state a crash left
+behind, `up` goes on from there.
 """
 
 from __future__ import annotations
 
-import asyncio
-import fcntl
 import os
-import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import cairnfs
+from cairnfs.cli.cluster_directory import NAMENODE, ClusterDirectory, Say
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.home import config_file, excluded_hosts_file, namespace_file, read_config
+from cairnfs.cli.home import config_file, read_config
 from cairnfs.cli.overview import DataNodeReport, NameNodeClient, Overview
-from cairnfs.cli.plan import DATANODES_MAX, Plan, Planner, datanode_name
+from cairnfs.cli.plan import DATANODES_MAX, Plan, datanode_name
 from cairnfs.cli.ports import HOST
-from cairnfs.cli.processes import Daemon, State, python_command, stop
-from cairnfs.config_file import DEFAULT, Config
+from cairnfs.cli.processes import Daemon, State, stop
+from cairnfs.config_file import Config
 from cairnfs.errors import HdfsError
 
-NAMENODE = "namenode"
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 20.0
-LOCK_LIMIT_S = 180.0
 ANSWER_LIMIT_S = 3.0
 _POLL_S = 0.1
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +62,9 @@ class LocalCluster:
     """The cluster in a directory, running or not."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory.absolute()
-        self.conf = self.directory / "conf"
-        self._plan_file = self.directory / "cluster.json"
+        self._files = ClusterDirectory(directory)
+        self.directory = self._files.path
+        self.conf = self._files.conf
 
     def up(
         self,
@@ -97,27 +80,27 @@ class LocalCluster:
         if datanodes is not None and not 1 <= datanodes <= DATANODES_MAX:
             raise CommandError(f"a cluster has 1 to {DATANODES_MAX} DataNodes, not {datanodes}")
         config = config or read_config(config_file(self.directory))
-        self._make_directory()
-        with self._alone():
-            plan = self._make_plan(datanodes, port, base_port, config, say)
-            is_new = self._make_namespace(plan)
-            self._write_configuration(plan)
+        self._files.make()
+        with self._files.alone():
+            plan = self._files.make_plan(datanodes, port, base_port, config, say)
+            is_new = self._files.make_namespace()
+            self._files.write_configuration(plan)
             deadline_s = time.monotonic() + limit_s
-            self._start(NAMENODE, self._namenode_command(plan, config), say, config)
+            self._start(NAMENODE, self._files.namenode_command(plan, config), say, config)
             self._wait_for_namenode(plan, say, deadline_s)
             for index in range(len(plan.datanodes)):
-                command = self._datanode_command(plan, index, config)
+                command = self._files.datanode_command(plan, index, config)
                 self._start(datanode_name(index), command, say, config)
             self._wait_for_datanodes(plan, say, deadline_s)
             if is_new:
-                _make_directories(_uri(plan))
+                _make_directories(plan.uri)
 
     def down(self, say: Say = lambda _: None) -> None:
         """Stop everything: DataNodes first, so that none sees its NameNode go."""
-        plan = self._read_plan()
-        with self._alone():
-            for names in self._datanode_names(plan), [NAMENODE]:
-                daemons = [self._daemon(name) for name in names]
+        plan = self._files.read_plan()
+        with self._files.alone():
+            for names in self._files.datanode_names(plan), [NAMENODE]:
+                daemons = [self._files.daemon(name) for name in names]
                 running = [daemon for daemon in daemons if daemon.pid is not None]
                 forced = stop(daemons, STOP_LIMIT_S)
                 for daemon in running:
@@ -126,9 +109,9 @@ class LocalCluster:
 
     def status(self) -> Status:
         """Ask the processes, and the NameNode about its DataNodes."""
-        plan = self._read_plan()
+        plan = self._files.read_plan()
         overview = self._overview(plan)
-        daemon = self._daemon(NAMENODE)
+        daemon = self._files.daemon(NAMENODE)
         state = daemon.state.value
         if daemon.state is State.RUNNING and overview is None:
             state = "silent"
@@ -138,7 +121,7 @@ class LocalCluster:
         )
         nodes = [Node(NAMENODE, address, http_address, daemon.pid, state, daemon.log)]
         for index, each in enumerate(plan.datanodes):
-            daemon = self._daemon(datanode_name(index))
+            daemon = self._files.daemon(datanode_name(index))
             report = _report_of(daemon, each.port, overview)
             state = daemon.state.value
             if daemon.state is State.RUNNING and report is None:
@@ -147,179 +130,30 @@ class LocalCluster:
             nodes.append(
                 Node(daemon.name, address, http_address, daemon.pid, state, daemon.log, report)
             )
-        return Status(_uri(plan), nodes, overview is not None and overview.is_in_safe_mode)
+        return Status(plan.uri, nodes, overview is not None and overview.is_in_safe_mode)
 
     def is_older_than(self, config: Config) -> bool:
         """Whether a node runs with settings that have been changed since."""
-        names = (NAMENODE, *self._datanode_names(self._read_plan()))
-        return any(_is_older(self._daemon(name), config) for name in names)
+        names = (NAMENODE, *self._files.datanode_names(self._files.read_plan()))
+        return any(_is_older(self._files.daemon(name), config) for name in names)
 
     @property
     def exists(self) -> bool:
-        return self._plan_file.exists()
+        return self._files.plan_file.exists()
 
     @property
     def uri(self) -> str:
-        return _uri(self._read_plan())
+        return self._files.read_plan().uri
 
     @property
     def http_uri(self) -> str:
         """What clients that speak HTTP call it."""
-        return f"http://{HOST}:{self._read_plan().namenode.http_port}"
-
-    def connect(self) -> NameNodeClient:
-        return NameNodeClient(HOST, self._read_plan().namenode.port, ANSWER_LIMIT_S)
-
-    # What is in the directory.
-
-    def _make_directory(self) -> None:
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            probe = self.directory / f"probe.{os.getpid()}"
-            probe.touch()
-            probe.unlink()
-        except OSError as error:
-            raise CommandError(
-                f"cannot write to {self.directory} ({error.strerror}): choose another --directory,"
-                " or set CAIRNFS_HOME"
-            ) from None
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other commands on the same cluster waiting."""
-        try:
-            fd = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise CommandError(f"cannot write to {self.directory} ({error.strerror})") from None
-        try:
-            deadline_s = time.monotonic() + LOCK_LIMIT_S
-            while True:
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > deadline_s:
-                        raise CommandError(
-                            f"another `cairn cluster` works on {self.directory}; wait for it"
-                        ) from None
-                time.sleep(_POLL_S)
-            yield
-        finally:
-            os.close(fd)
-
-    def _read_plan(self) -> Plan:
-        plan = Plan.read(self._plan_file)
-        if plan is None:
-            raise CommandError(
-                f"there is no cluster in {self.directory}; `cairn cluster up` makes one"
-            )
-        return plan
-
-    def _make_plan(
-        self,
-        datanodes: int | None,
-        port: int | None,
-        base_port: int | None,
-        config: Config,
-        say: Say,
-    ) -> Plan:
-        old = Plan.read(self._plan_file)
-        planner = Planner(base_port)
-        if old is None:
-            usual = config.integer("cluster.datanodes")
-            plan = planner.plan(datanodes or max(usual, self._count_data()), port)
-        else:
-            wanted = datanodes or len(old.datanodes)
-            if wanted < len(old.datanodes):
-                raise CommandError(
-                    f"{len(old.datanodes)} DataNodes hold data in {self.directory}, and --datanodes"
-                    f" {wanted} would lose some: take {len(old.datanodes)}, or another --directory"
-                )
-            names = (NAMENODE, *self._datanode_names(old))
-            running = [name for name in names if self._daemon(name).pid is not None]
-            plan = planner.revise(old, wanted, port, running)
-        for note in planner.notes:
-            say(note)
-        plan.write(self._plan_file)
-        return plan
-
-    def _count_data(self) -> int:
-        """How many DataNodes have left data here: 0 in a new directory."""
-        names = (path.parents[1].name for path in self.directory.glob("*/current/VERSION"))
-        numbers = [int(name[9:]) for name in names if re.fullmatch(r"datanode-\d+", name)]
-        return max(numbers, default=0)
-
-    def _make_namespace(self, plan: Plan) -> bool:
-        """Make an empty namespace where there is none; whether it did."""
-        file = namespace_file(self.directory)
-        if file.exists():
-            return False
-        if self._count_data():
-            raise CommandError(
-                f"{self.directory} holds replicas, but their namespace {file} is gone: bring it"
-                " back, or move the datanode-* directories away"
-            )
-        # Heavy, and needed once in the life of a cluster.
-        from cairnfs.namenode.opening import format_namespace, sqlite_url
-
-        new = file.with_name("namespace.new")
-        for leftover in file.parent.glob("namespace.new*"):
-            leftover.unlink()
-        asyncio.run(format_namespace(sqlite_url(new)))
-        new.rename(file)  # so that a crash leaves all of it or nothing
-        return True
-
-    def _write_configuration(self, plan: Plan) -> None:
-        self.conf.mkdir(exist_ok=True)
-        text = (
-            "<configuration>\n"
-            f"  <property><name>fs.defaultFS</name><value>{_uri(plan)}</value></property>\n"
-            "</configuration>\n"
-        )
-        (self.conf / "core-site.xml").write_text(text)
-        excluded_hosts_file(self.directory).touch()
-
-    def _daemon(self, name: str) -> Daemon:
-        return Daemon(
-            name, self.directory / "run" / f"{name}.pid", self.directory / "logs" / f"{name}.log"
-        )
-
-    def _datanode_names(self, plan: Plan) -> list[str]:
-        return [datanode_name(index) for index in range(len(plan.datanodes))]
+        return f"http://{HOST}:{self._files.read_plan().namenode.http_port}"
 
     # Starting.
 
-    def _namenode_command(self, plan: Plan, config: Config) -> list[str]:
-        from cairnfs.namenode.opening import sqlite_url
-
-        is_audit_set = config["audit.file"].origin != DEFAULT
-        is_exclusion_set = config["namenode.excluded_hosts_file"].origin != DEFAULT
-        return python_command(
-            "cairnfs.namenode",
-            config=config.path,
-            store=sqlite_url(namespace_file(self.directory)),
-            host=HOST,
-            port=plan.namenode.port,
-            http_port=plan.namenode.http_port,
-            excluded_hosts=None if is_exclusion_set else excluded_hosts_file(self.directory),
-            audit_file=None if is_audit_set else self.directory / "logs" / "audit.log",
-        )
-
-    def _datanode_command(self, plan: Plan, index: int, config: Config) -> list[str]:
-        datanode = plan.datanodes[index]
-        return python_command(
-            "cairnfs.datanode",
-            config=config.path,
-            namenode=f"{HOST}:{plan.namenode.port}",
-            data=self.directory / datanode_name(index),
-            host=HOST,
-            port=datanode.port,
-            ipc_port=datanode.ipc_port,
-            http_port=datanode.http_port,
-        )
-
     def _start(self, name: str, command: list[str], say: Say, config: Config) -> None:
-        daemon = self._daemon(name)
+        daemon = self._files.daemon(name)
         if daemon.pid is not None:
             if daemon.command == command and not _is_older(daemon, config):
                 return
@@ -334,7 +168,7 @@ class LocalCluster:
         daemon.start(command, environment)
 
     def _wait_for_namenode(self, plan: Plan, say: Say, deadline_s: float) -> None:
-        daemon = self._daemon(NAMENODE)
+        daemon = self._files.daemon(NAMENODE)
         while self._overview(plan) is None:
             self._check(daemon, deadline_s, "does not answer")
             time.sleep(_POLL_S)
@@ -342,10 +176,10 @@ class LocalCluster:
 
     def _wait_for_datanodes(self, plan: Plan, say: Say, deadline_s: float) -> None:
         """Until all have registered, and their blocks have brought safe mode to its end."""
-        daemons = [self._daemon(name) for name in self._datanode_names(plan)]
+        daemons = [self._files.daemon(name) for name in self._files.datanode_names(plan)]
         ports = [datanode.port for datanode in plan.datanodes]
         total, last = len(daemons), -1
-        with self.connect() as client:
+        with _connect(plan) as client:
             while True:
                 overview = _ask(client)
                 missing = [
@@ -358,7 +192,7 @@ class LocalCluster:
                     say(f"{last} of {total} DataNodes have registered")
                 if overview is not None and not missing and not overview.is_in_safe_mode:
                     return
-                self._check(self._daemon(NAMENODE), deadline_s, "is still in safe mode")
+                self._check(self._files.daemon(NAMENODE), deadline_s, "is still in safe mode")
                 for daemon in missing:
                     self._check(daemon, deadline_s, "has not registered")
                 time.sleep(_POLL_S)
@@ -376,9 +210,9 @@ class LocalCluster:
 
     def _overview(self, plan: Plan) -> Overview | None:
         """What the NameNode says, if it is ours and answers."""
-        if self._daemon(NAMENODE).pid is None:
+        if self._files.daemon(NAMENODE).pid is None:
             return None
-        with NameNodeClient(HOST, plan.namenode.port, ANSWER_LIMIT_S) as client:
+        with _connect(plan) as client:
             return _ask(client)
 
 
@@ -394,6 +228,10 @@ def _make_directories(uri: str) -> None:
         fs.set_permission("/tmp", 0o1777)
         fs.mkdirs(f"/user/{user}")
         fs.set_owner(f"/user/{user}", user)
+
+
+def _connect(plan: Plan) -> NameNodeClient:
+    return NameNodeClient(HOST, plan.namenode.port, ANSWER_LIMIT_S)
 
 
 def _ask(client: NameNodeClient) -> Overview | None:
@@ -416,10 +254,6 @@ def _is_older(daemon: Daemon, config: Config) -> bool:
     if config.path is None or daemon.pid is None:
         return False
     return daemon.started_ms < config.path.stat().st_mtime_ns // 1_000_000
-
-
-def _uri(plan: Plan) -> str:
-    return f"hdfs://{HOST}:{plan.namenode.port}"
 
 
 def _last_words(log: Path) -> str:

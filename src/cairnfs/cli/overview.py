@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from dataclasses import dataclass
-from typing import TypeVar
 
-from google.protobuf.message import Message
-
-from cairnfs.datanode.calls import RpcCaller
-from cairnfs.datanode.settings import Address
+from cairnfs.client.namenode import NameNodes
+from cairnfs.config import FormatSettings
+from cairnfs.network.address import Address
 from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.protocols import CLIENT_PROTOCOL
-
-_M = TypeVar("_M", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +29,28 @@ class Overview:
 
 
 class NameNodeClient:
-    """Asks one NameNode; OSError or HdfsError if it does not answer."""
+    """Asks one NameNode, once; OSError or HdfsError if it does not answer."""
 
     def __init__(self, host: str, port: int, timeout_s: float) -> None:
-        try:
-            user = getpass.getuser()
-        except (KeyError, OSError):  # a user without a name, as in some containers
-            user = str(os.getuid())
-        self._caller = RpcCaller(Address(host, port), CLIENT_PROTOCOL, user, timeout_s)
+        # Not HADOOP_USER_NAME: it is for this user that the cluster was made.
+        user = FormatSettings().superuser
+        self._namenodes = NameNodes(
+            [Address(host, port)], user, timeout_s=timeout_s, patience_s=0.0
+        )
 
     def __enter__(self) -> NameNodeClient:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._caller.close()
+        self._namenodes.close()
 
     def overview(self) -> Overview:
-        report = self.call(
+        report = self._namenodes.call(
             "getDatanodeReport",
             pb.GetDatanodeReportRequestProto(type=pb.LIVE),
             pb.GetDatanodeReportResponseProto,
         )
-        safe_mode = self.call(
+        safe_mode = self._namenodes.call(
             "setSafeMode",
             pb.SetSafeModeRequestProto(action=pb.SAFEMODE_GET),
             pb.SetSafeModeResponseProto,
@@ -72,8 +65,3 @@ class NameNodeClient:
             for each in report.di
         }
         return Overview(safe_mode.result, datanodes)
-
-    def call(self, method: str, request: Message, response_type: type[_M]) -> _M:
-        response = self._caller.call(method, request)
-        assert isinstance(response, response_type)
-        return response

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.ports import PORT_MAX, choose_port, is_free
+from cairnfs.cli.ports import HOST, PORT_MAX, choose_port, is_free
 
 RPC_PORT = 8020
 NAMENODE_HTTP_PORT = 9870
@@ -42,6 +42,11 @@ class Plan(msgspec.Struct, frozen=True):
 
     namenode: NameNodePlan
     datanodes: tuple[DataNodePlan, ...]
+
+    @property
+    def uri(self) -> str:
+        """What clients call the file system."""
+        return f"hdfs://{HOST}:{self.namenode.port}"
 
     @classmethod
     def read(cls, path: Path) -> Plan | None:

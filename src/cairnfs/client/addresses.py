@@ -7,19 +7,10 @@ import os
 from typing import NamedTuple
 
 from cairnfs.errors import IllegalArgumentException
+from cairnfs.network.address import Address
 
 DEFAULT_PORT = 8020
 SCHEMES = ("hdfs", "cairn")
-
-
-class Address(NamedTuple):
-    """Where somebody listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Location(NamedTuple):
@@ -75,10 +66,7 @@ def default_user() -> str:
 
 
 def _parse_address(text: str, url: str) -> Address:
-    host, colon, port = text.strip().rpartition(":")
-    if not colon or "]" in port:
-        host, port = text.strip(), str(DEFAULT_PORT)
-    host = host.strip("[]")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise IllegalArgumentException(f"{text!r} in {url!r} is not a host and a port")
-    return Address(host, int(port))
+    try:
+        return Address.parse(text, DEFAULT_PORT)
+    except ValueError:
+        raise IllegalArgumentException(f"{text!r} in {url!r} is not a host and a port") from None

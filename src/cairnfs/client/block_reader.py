@@ -10,7 +10,6 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
-from cairnfs.client.sockets import receive_all
 from cairnfs.client.transfers import (
     DataNodeConnections,
     address_of,
@@ -19,18 +18,11 @@ from cairnfs.client.transfers import (
     connect,
 )
 from cairnfs.errors import IOException
+from cairnfs.network.sockets import receive_all
+from cairnfs.wire.packets import PACKET_START_BYTES, PacketStart, decode_packet_start
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
-from cairnfs.wire.transfer import (
-    PACKET_START_BYTES,
-    Op,
-    PacketStart,
-    Status,
-    TransferError,
-    decode_checksum,
-    decode_packet_start,
-    encode_message,
-)
+from cairnfs.wire.transfer import Op, Status, TransferError, decode_checksum, encode_message
 
 DRAIN_BYTES_MAX = 256 << 10  # what is worth receiving only to use the connection again
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import bisect
-import itertools
 import threading
 import time
 from collections.abc import Iterable
 
-from cairnfs.client.addresses import Address
-from cairnfs.client.namenode import NameNodes, RpcConnection
+from cairnfs.client.namenode import NameNodes
 from cairnfs.errors import (
     FileNotFoundException,
     HdfsError,
@@ -17,6 +15,8 @@ from cairnfs.errors import (
     PathIsDirectoryException,
     UnsupportedOperationException,
 )
+from cairnfs.network.address import Address
+from cairnfs.network.rpc_connection import RpcConnection, make_call_ids
 from cairnfs.wire.proto import client_datanode_pb2, hdfs_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CLIENT_DATANODE_PROTOCOL
@@ -169,7 +169,7 @@ class FileLocations:
         return response.length
 
 
-_call_ids = itertools.count()
+_call_ids = make_call_ids()
 
 
 def _offset(block: hdfs_pb2.LocatedBlockProto) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
+from cairnfs import acl_text
 from cairnfs.client.records import (
     AclStatus,
     BlockLocation,
@@ -23,7 +24,6 @@ from cairnfs.client.records import (
     TypeQuota,
 )
 from cairnfs.errors import HadoopIllegalArgumentException
-from cairnfs.modes import RWX
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.proto.acl_pb2 import AclEntryProto, AclStatusProto
@@ -148,9 +148,7 @@ def decode_server_defaults(message: hdfs_pb2.FsServerDefaultsProto) -> ServerDef
     )
 
 
-# Access control lists, as text: "user:ada:rw-,default:group::r-x"
-
-_ACL_TYPES = AclEntryProto.AclEntryTypeProto.keys()
+# Access control lists, as text
 
 
 def decode_acl_status(message: AclStatusProto) -> AclStatus:
@@ -159,7 +157,10 @@ def decode_acl_status(message: AclStatusProto) -> AclStatus:
         message.group,
         message.permission.perm if message.HasField("permission") else None,
         message.sticky,
-        [_format_acl_entry(entry) for entry in message.entries],
+        [
+            acl_text.format_entry(entry.scope, entry.type, entry.name, entry.permissions)
+            for entry in message.entries
+        ],
     )
 
 
@@ -167,31 +168,15 @@ def encode_acl_entries(
     spec: str | Iterable[str], *, with_permissions: bool = True
 ) -> list[AclEntryProto]:
     """The entries of an access control list; those to be removed have no permissions."""
-    parts = spec.split(",") if isinstance(spec, str) else spec
-    return [_parse_acl_entry(part.strip(), with_permissions) for part in parts if part.strip()]
-
-
-def _format_acl_entry(entry: AclEntryProto) -> str:
-    scope = "default:" if entry.scope == AclEntryProto.DEFAULT else ""
-    kind = AclEntryProto.AclEntryTypeProto.Name(entry.type).lower()
-    return f"{scope}{kind}:{entry.name}:{RWX[entry.permissions]}"
-
-
-def _parse_acl_entry(text: str, with_permissions: bool) -> AclEntryProto:
-    scope, separator, rest = text.partition(":")
-    is_default = bool(separator) and scope == "default"
-    fields = (rest if is_default else text).split(":")
-    kind, name, permissions = (*fields, "", "")[:3]
-    is_whole = permissions in RWX if with_permissions else not permissions
-    if kind.upper() not in _ACL_TYPES or len(fields) > 3 or not is_whole:
-        form = "[default:]user|group|mask|other:[name]" + (":rwx" if with_permissions else "")
-        raise HadoopIllegalArgumentException(f"Invalid <aclSpec> : {text!r} is not {form}")
-    return AclEntryProto(
-        type=kind.upper(),
-        scope=AclEntryProto.DEFAULT if is_default else AclEntryProto.ACCESS,
-        permissions=encode_action(RWX.index(permissions) if with_permissions else 0),
-        name=name or None,
-    )
+    return [
+        AclEntryProto(
+            type=cast("AclEntryProto.AclEntryTypeProto", entry.type),
+            scope=cast("AclEntryProto.AclEntryScopeProto", entry.scope),
+            permissions=encode_action(entry.permission),
+            name=entry.name,
+        )
+        for entry in acl_text.parse_spec(spec, with_permissions=with_permissions)
+    ]
 
 
 def encode_action(bits: int) -> AclEntryProto.FsActionProto:

@@ -17,24 +17,20 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from cairnfs.client.addresses import Address
-from cairnfs.client.sockets import PeerTimeout, is_stale, open_socket
 from cairnfs.errors import (
-    HdfsError,
     IOException,
     RetriableException,
     StandbyException,
     UnresolvedPathException,
 )
+from cairnfs.network.address import Address
+from cairnfs.network.rpc_connection import NoAnswer, RpcConnection, make_call_ids
+from cairnfs.network.sockets import PeerTimeout
 from cairnfs.wire.protocols import CLIENT_PROTOCOL, Method, Protocol
-from cairnfs.wire.rpc import Closed
-from cairnfs.wire.rpc_client import ClientConnection, Failure, Reply
 
 LINKS_MAX = 32  # that are followed for one path
 
-_RECEIVE_BYTES = 64 << 10
 _IDLE_MAX = 32
-_CALL_ID_MASK = 0x7FFFFFFF
 _PAUSE_S = 0.1  # before the second round of all NameNodes; then ever longer
 _PAUSE_MAX_S = 2.0
 
@@ -63,23 +59,25 @@ class NameNodes:
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self.client_id = os.urandom(16)
-        self._call_ids = itertools.count()
+        self._call_ids = make_call_ids()
         self._current = 0  # index of the NameNode to ask first
         self._has_answered = False
         self._idle: list[RpcConnection] = []
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def call(self, name: str, request: Message, answer: type[_M]) -> _M:
+    def call(
+        self, name: str, request: Message, answer: type[_M], protocol: Protocol = CLIENT_PROTOCOL
+    ) -> _M:
         """Call and wait; errors are those of the server, or say that there is none."""
-        method = CLIENT_PROTOCOL[name]
-        call_id = next(self._call_ids) & _CALL_ID_MASK
+        method = protocol[name]
+        call_id = next(self._call_ids)
         began_s = time.monotonic()
         for retry_count in itertools.count():
             index = self._current
             try:
                 response = self._attempt(index, call_id, method, request, retry_count)
-            except (StandbyException, RetriableException, _NoAnswer) as error:
+            except (StandbyException, RetriableException, NoAnswer) as error:
                 self._leave(index)
                 if self._gives_up(error, retry_count, time.monotonic() - began_s):
                     raise _as_seen_by_users(error, name, self.addresses) from error.__cause__
@@ -89,12 +87,19 @@ class NameNodes:
             return response
         raise AssertionError("unreachable")
 
-    def call_path(self, name: str, request: Message, answer: type[_M], field: str = "src") -> _M:
+    def call_path(
+        self,
+        name: str,
+        request: Message,
+        answer: type[_M],
+        field: str = "src",
+        protocol: Protocol = CLIENT_PROTOCOL,
+    ) -> _M:
         """The same, following symbolic links: `request.field` is then what they lead to."""
         path = getattr(request, field)
         for _ in range(LINKS_MAX):
             try:
-                return self.call(name, request, answer)
+                return self.call(name, request, answer, protocol)
             except UnresolvedPathException as link:
                 setattr(request, field, self.path_behind(link))
         raise IOException(f"{path}: more than {LINKS_MAX} symbolic links, or a loop of them")
@@ -130,20 +135,13 @@ class NameNodes:
     ) -> Message:
         connection = self._take(index)
         try:
-            response = connection.call(call_id, method, request, retry_count)
-        except HdfsError as error:
-            if connection.is_broken or isinstance(error, _NoAnswer):
+            return connection.call(call_id, method, request, retry_count)
+        finally:
+            if connection.is_broken:
                 connection.close()
             else:
                 self._has_answered = True
                 self._put_back(connection)
-            raise
-        except BaseException:
-            connection.close()
-            raise
-        self._has_answered = True
-        self._put_back(connection)
-        return response
 
     def _take(self, index: int) -> RpcConnection:
         address = self.addresses[index]
@@ -184,7 +182,7 @@ class NameNodes:
         if retry_count + 1 < len(self.addresses):
             return False
         # An address at which nobody has ever answered is most likely a mistake.
-        is_patient = self._has_answered or not isinstance(error, _NoAnswer)
+        is_patient = self._has_answered or not isinstance(error, NoAnswer)
         return not is_patient or waited_s >= self._patience_s
 
     def _pause(self, retry_count: int) -> None:
@@ -192,71 +190,6 @@ class NameNodes:
         if rounds:
             pause_s = min(_PAUSE_MAX_S, _PAUSE_S * 2 ** min(rounds - 1, 10))
             time.sleep(pause_s * (0.5 + os.urandom(1)[0] / 512))  # clients are not to come at once
-
-
-class RpcConnection:
-    """One connection, one call at a time."""
-
-    def __init__(
-        self,
-        address: Address,
-        protocol: Protocol,
-        client_id: bytes,
-        user: str,
-        timeout_s: float,
-        real_user: str | None = None,
-    ) -> None:
-        self.address = address
-        self.is_broken = False
-        self._machine = ClientConnection(protocol, client_id, user, real_user)
-        try:
-            self._socket = open_socket(address, connect_timeout_s=timeout_s, timeout_s=timeout_s)
-        except OSError as error:
-            raise _NoAnswer(str(error)) from error
-        self._opening = self._machine.encode_opening()
-
-    def call(self, call_id: int, method: Method, request: Message, retry_count: int = 0) -> Message:
-        """Send and wait; an OSError that is no answer comes as _NoAnswer."""
-        data = self._machine.encode_call(call_id, method, request, retry_count)
-        opening, self._opening = self._opening, b""
-        try:
-            self._socket.sendall(opening + data if opening else data)
-            return self._receive()
-        except BlockingIOError:
-            late = TimeoutError(f"{self.address} did not answer {method.name} in time")
-            raise _NoAnswer(str(late)) from late
-        except HdfsError:
-            raise
-        except OSError as error:
-            raise _NoAnswer(str(error)) from error
-
-    def _receive(self) -> Message:
-        while True:
-            data = self._socket.recv(_RECEIVE_BYTES)
-            if not data:
-                raise _NoAnswer(f"{self.address} closed the connection")
-            for event in self._machine.receive_data(data):
-                match event:
-                    case Reply(response=response):
-                        return response
-                    case Failure(error=error):
-                        raise error
-                    case Closed(error=error):
-                        self.is_broken = True
-                        if isinstance(error, HdfsError):
-                            raise error
-                        hint = "an HTTP port? RPC is usually 8020"
-                        raise IOException(f"{self.address} does not speak RPC: {error} ({hint})")
-
-    def is_stale(self) -> bool:
-        return is_stale(self._socket)
-
-    def close(self) -> None:
-        self._socket.close()
-
-
-class _NoAnswer(IOException):
-    """Nobody knows whether the call was done; its cause is what the network said."""
 
 
 class NameNodeUnreachable(IOException, ConnectionError):
@@ -268,7 +201,7 @@ class NameNodeRefused(NameNodeUnreachable, ConnectionRefusedError):
 
 
 def _as_seen_by_users(error: Exception, name: str, addresses: Sequence[Address]) -> Exception:
-    if not isinstance(error, _NoAnswer):
+    if not isinstance(error, NoAnswer):
         return error
     where = ", ".join(map(str, addresses))
     text = f"no NameNode at {where} answered {name}: {error}"

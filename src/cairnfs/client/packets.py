@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 
 from cairnfs.wire.checksum import Checksum
-from cairnfs.wire.transfer import encode_packet_header
+from cairnfs.wire.packets import encode_packet_header
 
 
 class Packet:

@@ -13,24 +13,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from cairnfs.client.addresses import Address
 from cairnfs.client.packets import Packet
-from cairnfs.client.sockets import receive_some, send_all
 from cairnfs.client.transfers import address_of, client_header, connect, read_message
 from cairnfs.errors import IOException
+from cairnfs.network.address import Address
+from cairnfs.network.sockets import receive_some, send_all
 from cairnfs.wire.checksum import Checksum
+from cairnfs.wire.packets import HEARTBEAT_SEQNO, Ack, encode_packet_header
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
-from cairnfs.wire.transfer import (
-    HEARTBEAT_SEQNO,
-    Ack,
-    Op,
-    ReceiveBuffer,
-    Status,
-    encode_checksum,
-    encode_packet_header,
-    encode_request,
-)
+from cairnfs.wire.receive_buffer import ReceiveBuffer
+from cairnfs.wire.transfer import Op, Status, encode_checksum, encode_request
 
 _ACK_BUFFER_BYTES = 8 << 10
 _HEARTBEAT = encode_packet_header(0, HEARTBEAT_SEQNO, data_bytes=0, sums_bytes=0)

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from cairnfs.client.addresses import Address
-from cairnfs.client.sockets import is_stale, open_socket, receive_all, send_all
 from cairnfs.errors import IOException
+from cairnfs.network.address import Address
+from cairnfs.network.sockets import is_stale, open_socket, receive_all, send_all
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.transfer import MESSAGE_BYTES_MAX, Op, Status, TransferError, encode_request

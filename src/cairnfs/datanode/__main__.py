@@ -12,9 +12,10 @@ from contextlib import suppress
 from cairnfs.config_file import Config, add_flags, config_of
 from cairnfs.datanode.node import DataNode, Stopped
 from cairnfs.datanode.server import AddressInUse
-from cairnfs.datanode.settings import Address, DataNodeSettings
+from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.storage import StorageLocation
 from cairnfs.errors import HdfsError
+from cairnfs.network.address import Address
 from cairnfs.observe.logs import set_up_logging
 from cairnfs.options import DATANODE_SECTIONS
 
@@ -41,9 +42,7 @@ def parse_arguments(
 def settings_of(config: Config) -> DataNodeSettings:
     """A DataNode as it is configured; ValueError if that is none."""
     return DataNodeSettings(
-        namenodes=tuple(
-            Address.parse(each, NAMENODE_PORT) for each in config.texts("datanode.namenodes")
-        ),
+        namenodes=tuple(map(_parse_namenode, config.texts("datanode.namenodes"))),
         data=tuple(map(StorageLocation.parse, config.texts("datanode.data"))),
         host=config.text("datanode.host"),
         hostname=config.text("datanode.hostname"),
@@ -58,6 +57,11 @@ def settings_of(config: Config) -> DataNodeSettings:
         scan_bytes_per_s=config.integer("datanode.scan_bytes_per_s"),
         sync_on_close=config.is_on("datanode.sync_on_close"),
     )
+
+
+def _parse_namenode(text: str) -> Address:
+    """An address, with or without `hdfs://` and what may follow."""
+    return Address.parse(text.strip().removeprefix("hdfs://").rstrip("/"), NAMENODE_PORT)
 
 
 def main(arguments: Sequence[str] | None = None, *, program: str = PROGRAM) -> int:

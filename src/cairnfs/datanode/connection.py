@@ -1,7 +1,7 @@
 """A blocking connection for block transfer: a socket and its receive buffer.
 
-Timeouts are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO): Python's own would cost a poll
-for each call.  A peer that stalls costs its own thread and nobody else's.
+Timeouts are the kernel's (`network.sockets`).  A peer that stalls costs its own thread and
+nobody else's.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from cairnfs.datanode.settings import Address
 from cairnfs.errors import EOFException, IOException
-from cairnfs.wire.transfer import Ack, Packet, ReceiveBuffer, Request
+from cairnfs.network.address import Address
+from cairnfs.network.sockets import set_timeouts
+from cairnfs.wire.packets import Ack, Packet
+from cairnfs.wire.receive_buffer import ReceiveBuffer
+from cairnfs.wire.transfer import Request
 
 _M = TypeVar("_M", bound=Message)
-_TIMEVAL = struct.Struct("@ll")
 _SENDFILE_BYTES_MAX = 0x7FFFF000
 
 
@@ -53,7 +54,7 @@ class Connection:
         write_timeout_s: float,
     ) -> Connection:
         try:
-            sock = socket.create_connection((address.host, address.port), connect_timeout_s)
+            sock = socket.create_connection(address, connect_timeout_s)
         except TimeoutError as error:
             raise SocketTimeout(
                 f"no connection to {address} in {connect_timeout_s:.0f} s"
@@ -61,10 +62,7 @@ class Connection:
         return cls(sock, read_timeout_s=read_timeout_s, write_timeout_s=write_timeout_s)
 
     def set_timeouts(self, *, read_s: float | None = None, write_s: float | None = None) -> None:
-        for option, seconds in ((socket.SO_RCVTIMEO, read_s), (socket.SO_SNDTIMEO, write_s)):
-            if seconds is not None:
-                value = _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1_000_000))
-                self._socket.setsockopt(socket.SOL_SOCKET, option, value)
+        set_timeouts(self._socket, read_s=read_s, write_s=write_s)
 
     def expect_packets(self, buffer_bytes: int) -> None:
         """Make room for several packets; what was received stays."""

@@ -22,7 +22,7 @@ from cairnfs.datanode.namenode import (
 )
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
-from cairnfs.datanode.settings import Address, DataNodeSettings
+from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.storage import Namespace
 from cairnfs.datanode.volumes import Volume
 from cairnfs.errors import (
@@ -31,6 +31,7 @@ from cairnfs.errors import (
     IncorrectVersionException,
     UnregisteredNodeException,
 )
+from cairnfs.network.address import Address
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2, hdfs_server_pb2
 
@@ -121,11 +122,6 @@ class NameNodeLink:
         """Report all replicas with the next opportunity."""
         self._report_due_s = 0.0
         self._heartbeat_due_s = 0.0
-        self._wake.set()
-
-    def request_registration(self) -> None:
-        """The NameNode does not know us any more."""
-        self.is_registered = False
         self._wake.set()
 
     def report_bad(self, block: Block, volume: Volume) -> None:

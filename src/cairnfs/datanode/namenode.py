@@ -9,9 +9,10 @@ from google.protobuf.message import Message
 
 from cairnfs.datanode.calls import RpcCaller
 from cairnfs.datanode.replica import Block, ReplicaState
-from cairnfs.datanode.settings import SOFTWARE_VERSION, Address, DataNodeSettings
+from cairnfs.datanode.settings import SOFTWARE_VERSION, DataNodeSettings
 from cairnfs.datanode.storage import LAYOUT_VERSION, Namespace
 from cairnfs.datanode.volumes import Volume
+from cairnfs.network.address import Address
 from cairnfs.wire.framing import encode_varint
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2, hdfs_server_pb2, security_pb2

@@ -7,8 +7,9 @@ from contextlib import suppress
 from cairnfs.datanode.connection import Connection
 from cairnfs.datanode.errors import ReplicaNotFoundException
 from cairnfs.datanode.replica import Block
-from cairnfs.datanode.settings import Address, DataNodeSettings
+from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.errors import UnsupportedOperationException
+from cairnfs.network.address import Address
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.transfer import Status, encode_response

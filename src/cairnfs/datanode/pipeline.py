@@ -29,7 +29,8 @@ from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum
-from cairnfs.wire.transfer import UNKNOWN_SEQNO, Ack, Packet, Status, encode_ack
+from cairnfs.wire.packets import UNKNOWN_SEQNO, Ack, Packet, encode_ack
+from cairnfs.wire.transfer import Status
 
 log = logging.getLogger(__name__)
 

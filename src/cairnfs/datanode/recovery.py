@@ -20,8 +20,9 @@ from cairnfs.datanode.heartbeat import NameNodeLink
 from cairnfs.datanode.replica import Block, ReplicaState
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
-from cairnfs.datanode.settings import Address, DataNodeSettings
+from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.errors import HdfsError, IOException, RecoveryInProgressException
+from cairnfs.network.address import Address
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2, hdfs_server_pb2, inter_datanode_pb2
 from cairnfs.wire.protocols import INTER_DATANODE_PROTOCOL

@@ -13,7 +13,7 @@ from cairnfs.datanode.replica import Block, ReplicaReader, ReplicaState
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum, ChecksumType
-from cairnfs.wire.transfer import encode_packet_header
+from cairnfs.wire.packets import encode_packet_header
 
 PACKET_DATA_BYTES = 512 << 10
 _WAIT_LIMIT_S = 3.0  # for bytes of a replica being written to reach the disk

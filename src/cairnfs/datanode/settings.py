@@ -6,31 +6,9 @@ import socket
 from dataclasses import dataclass, field
 
 from cairnfs.datanode.storage import StorageLocation
+from cairnfs.network.address import Address
 
 SOFTWARE_VERSION = "3.4.1"  # the release of Hadoop whose protocols these are
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where somebody listens."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str, default_port: int) -> Address:
-        """Read `host`, `host:port`, `[v6]:port`, either with `hdfs://`."""
-        text = text.strip().removeprefix("hdfs://").rstrip("/")
-        host, colon, port = text.rpartition(":")
-        if not colon or "]" in port:
-            host, port = text, str(default_port)
-        try:
-            return cls(host.strip("[]"), int(port))
-        except ValueError:
-            raise ValueError(f"{text!r} is not a host and a port") from None
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ detaches a directory, whatever is in it, and the reclaim duty works it off.
 from __future__ import annotations
 
 import logging
-import re
-import time
 
+from cairnfs import trash_names
 from cairnfs.clock import Clock
 from cairnfs.config import TrashSettings
 from cairnfs.errors import FileAlreadyExistsException, HdfsError, UnresolvedPathException
@@ -33,13 +32,10 @@ log = logging.getLogger(__name__)
 TRASH = "trash"
 
 HOMES = FsPath.parse("/user")
-TRASH_NAME = b".Trash"
-CURRENT = b"Current"
+TRASH_NAME = trash_names.TRASH.encode()
+CURRENT = trash_names.CURRENT.encode()
 USERS_PAGE = 20  # whose trash is looked at in one step
 LISTING_PAGE = 1000
-SAME_SECOND_MAX = 1000
-
-_CHECKPOINT = re.compile(rb"(\d{10}|\d{12})(?:-\d+)?")
 
 
 class Trash:
@@ -98,7 +94,7 @@ class Trash:
 
     async def _delete_if_old(self, root: FsPath, name: bytes) -> None:
         path = root.child(name)
-        made_ms = parse_checkpoint(name)
+        made_ms = trash_names.parse_checkpoint(name.decode(errors="replace"))
         if made_ms is None:
             log.warning("%s is no checkpoint: it stays", path)
         elif self._began_ms - self._interval_ms > made_ms:
@@ -106,9 +102,8 @@ class Trash:
             log.info("%s is deleted", path)
 
     async def _make_checkpoint(self, root: FsPath) -> None:
-        base = format_checkpoint(self._began_ms)
-        for attempt in range(SAME_SECOND_MAX):
-            checkpoint = root.child(f"{base}-{attempt}".encode() if attempt else base.encode())
+        for name in trash_names.checkpoint_names(self._began_ms):
+            checkpoint = root.child(name.encode())
             try:
                 await self._run(rename2, root.child(CURRENT), checkpoint, RenameOption.NONE)
             except FileAlreadyExistsException:
@@ -141,21 +136,3 @@ class Trash:
     def _round_now(self) -> int:
         """Rounds are counted by the clock on the wall: whoever takes over goes on with them."""
         return self._clock.now_ms() // self._emptier_interval_ms
-
-
-def format_checkpoint(moment_ms: int) -> str:
-    """The name of a checkpoint, in local time as Hadoop has it."""
-    return time.strftime("%y%m%d%H%M%S", time.localtime(moment_ms // 1000))
-
-
-def parse_checkpoint(name: bytes) -> int | None:
-    """When a checkpoint was made; None if it is something else."""
-    match = _CHECKPOINT.fullmatch(name)
-    if match is None:
-        return None
-    text = match[1].decode()
-    pattern = "%y%m%d%H%M%S" if len(text) == 12 else "%y%m%d%H%M"  # the latter of Hadoop 1
-    try:
-        return int(time.mktime(time.strptime(text, pattern))) * 1000
-    except ValueError:
-        return None

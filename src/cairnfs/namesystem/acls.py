@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
-from cairnfs.errors import AclException, HadoopIllegalArgumentException
-from cairnfs.modes import RWX
+from cairnfs import acl_text
+from cairnfs.errors import AclException
 from cairnfs.namesystem.inodes import AclEntry
 
 # The numbers of acl.proto, which are also the order of entries.
@@ -123,14 +123,14 @@ def logical_entries(mode: int, acl: Acl | None) -> list[AclEntry]:
 
 def parse_spec(text: str, *, with_permissions: bool = True) -> list[AclEntry]:
     """Read "user:bruce:rw-,default:group::r-x"; removals leave permissions out."""
-    parts = (part.strip() for part in text.split(","))
-    return [_parse_entry(part, with_permissions) for part in parts if part]
+    return [
+        AclEntry(*entry) for entry in acl_text.parse_spec(text, with_permissions=with_permissions)
+    ]
 
 
 def format_entry(entry: AclEntry) -> str:
     """One entry in the form `parse_spec` reads."""
-    scope = "default:" if entry.scope == DEFAULT else ""
-    return f"{scope}{_TYPES[entry.type]}:{entry.name or ''}:{RWX[entry.permission]}"
+    return acl_text.format_entry(entry.scope, entry.type, entry.name, entry.permission)
 
 
 def format_spec(entries: Iterable[AclEntry]) -> str:
@@ -138,7 +138,6 @@ def format_spec(entries: Iterable[AclEntry]) -> str:
     return ",".join(map(format_entry, entries))
 
 
-_TYPES = ("user", "group", "mask", "other")
 _REQUIRED = (USER, GROUP, OTHER)
 
 _Key: TypeAlias = tuple[int, int, str]
@@ -296,23 +295,3 @@ def _without_empty_name(entry: AclEntry) -> AclEntry:
     if entry.name == "":
         return AclEntry(entry.scope, entry.type, None, entry.permission)
     return entry
-
-
-def _parse_entry(text: str, with_permission: bool) -> AclEntry:
-    # Trailing empty fields do not count, as in Java's split.
-    fields = text.rstrip(":").split(":")
-    scope = DEFAULT if fields[0] == "default" else ACCESS
-    fields = fields[scope:]
-    if not fields or fields == [""]:
-        raise HadoopIllegalArgumentException(f"Invalid <aclSpec> : {text}")
-    if fields[0].lower() not in _TYPES:
-        raise HadoopIllegalArgumentException(f"Invalid type of acl in <aclSpec> :{text}")
-    if len(fields) > 2 + with_permission or (with_permission and len(fields) < 3):
-        raise HadoopIllegalArgumentException(f"Invalid <aclSpec> : {text}")
-    permission = 0
-    if with_permission:
-        if fields[2] not in RWX:
-            raise HadoopIllegalArgumentException(f"Invalid permission in <aclSpec> : {text}")
-        permission = RWX.index(fields[2])
-    name = fields[1] if len(fields) > 1 and fields[1] else None
-    return AclEntry(scope, _TYPES.index(fields[0].lower()), name, permission)

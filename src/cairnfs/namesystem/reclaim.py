@@ -71,6 +71,11 @@ class Needs:
         moments = [moment for moment in self._moments if moment.txid < until]
         return any(ask_all(lambda moment: self._has_block(moment, id), moments))
 
+    def holders_of_block(self, id: BlockId) -> list[Moment]:
+        """The snapshots that have a file that has this block."""
+        has = ask_all(lambda moment: self._has_block(moment, id), self._moments)
+        return [moment for moment, is_there in zip(self._moments, has, strict=True) if is_there]
+
     def _has_block(self, moment: Moment, id: BlockId) -> bool:
         found = self._at(moment.txid).key_of_id(Table.BLOCKS, id)
         return found is not None and self._has(moment, found[1])

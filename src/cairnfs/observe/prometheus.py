@@ -15,7 +15,6 @@ from cairnfs.observe.figures import BOUNDS_S, Histogram
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = Mapping[str, str]
-NO_LABELS: Labels = {}
 
 
 @dataclass(slots=True)

@@ -30,8 +30,8 @@ from google.protobuf.message import Message
 
 import cairnfs
 from cairnfs.datanode.calls import RpcCaller
-from cairnfs.datanode.settings import Address
 from cairnfs.errors import HdfsError
+from cairnfs.network.address import Address
 from cairnfs.testing.ports import HOST, choose_free_ports
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2

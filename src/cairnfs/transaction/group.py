@@ -76,6 +76,7 @@ class Group:
 
     def _add_totals(self, transaction: Transaction) -> None:
         totals = self.totals
+        covered = transaction.covered or 0
         for id, counts, mtime_ms in transaction.touches:
             addition = totals.get(id)
             if addition is None:
@@ -86,13 +87,19 @@ class Group:
             if mtime_ms >= 0:
                 addition.mtime_ms = mtime_ms
                 addition.writer = transaction
-        if transaction.covered and transaction.changes_anything:
-            self._cover_totals(transaction, transaction.covered)
+            if covered > addition.covered:
+                addition.covered = covered
+        if covered and transaction.changes_anything:
+            self._mark(transaction, covered)
 
-    def _cover_totals(self, transaction: Transaction, covered: int) -> None:
-        for id in transaction.marked.union(id for id, _, _ in transaction.touches):
-            addition = self.totals.setdefault(id, Addition())
-            addition.covered = max(addition.covered, covered)
+    def _mark(self, transaction: Transaction, covered: int) -> None:
+        for marked in transaction.marked:
+            for id in marked():
+                addition = self.totals.get(id)
+                if addition is None:
+                    addition = self.totals[id] = Addition()
+                if covered > addition.covered:
+                    addition.covered = covered
 
 
 def build_batch(

@@ -286,7 +286,7 @@ class Transaction:
         self.presumed: list[Key] = []  # to have no row
         # The latest snapshot that needs what is changed here; None: nobody has looked.
         self.covered: int | None = None
-        self.marked: set[int] = set()  # directories in whose snapshots a change will show
+        self.marked: list[Callable[[], Iterable[int]]] = []  # see `mark`
         self.reads: dict[Key, Entry] = {}
         self.writes: dict[Key, Any] = {}
         self.kept: list[Key] = []
@@ -465,9 +465,12 @@ class Transaction:
         if self.covered is None or needed > self.covered:
             self.covered = needed
 
-    def mark(self, directories: Iterable[int]) -> None:
-        """What this transaction changes, if anything, is below these: `Totals.changed` tells."""
-        self.marked.update(directories)
+    def mark(self, directories: Callable[[], Iterable[int]]) -> None:
+        """What this transaction changes, if anything, is below these: `Totals.changed` tells.
+
+        Which they are is asked for only if it does change something.
+        """
+        self.marked.append(directories)
 
     def is_held(self, key: Key) -> bool:
         """Whether the current version of a row that was read is needed by a snapshot."""

@@ -5,21 +5,20 @@ from __future__ import annotations
 import base64
 import binascii
 import uuid
-from collections.abc import Iterable
 
 from aiohttp import web
 from google.protobuf.message import Message
 
 from cairnfs.blocks.records import StorageType
-from cairnfs.client.messages import encode_xattr
+from cairnfs.client.messages import encode_acl_entries, encode_xattr
 from cairnfs.errors import EOFException, IllegalArgumentException, IOException
-from cairnfs.namesystem.acls import parse_spec
 from cairnfs.webhdfs.calls import WebCall
 from cairnfs.webhdfs.looking import Operation
 from cairnfs.webhdfs.parameters import ACL_PATTERN, LONG_MAX, SHORT_MAX
 from cairnfs.webhdfs.requests import answer_json, answer_nothing
 from cairnfs.wire.proto import acl_pb2, erasure_coding_pb2, xattr_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.wire.protocols import CLIENT_PROTOCOL
 
 DIRECTORY_MODE = 0o755
 _RENAME_OPTIONS = ("NONE", "OVERWRITE", "TO_TRASH")
@@ -32,9 +31,19 @@ async def _answer_bool(call: WebCall, method: str, message: Message) -> web.Resp
     return answer_json({"boolean": (await call.rpc(method, message)).result})
 
 
-async def _answer_nothing(call: WebCall, method: str, message: Message) -> web.Response:
+async def answer_nothing_to(call: WebCall, method: str, message: Message) -> web.Response:
     await call.rpc(method, message)
     return answer_nothing()
+
+
+def told_the_path(method: str, field: str = "src") -> Operation:
+    """An operation of which the path is all that there is to say."""
+    request_type = CLIENT_PROTOCOL[method].request_type
+
+    async def operate(call: WebCall) -> web.Response:
+        return await answer_nothing_to(call, method, request_type(**{field: call.path}))
+
+    return operate
 
 
 # Names
@@ -58,7 +67,7 @@ async def create_symlink(call: WebCall) -> web.Response:
         createParent=call.parameters.boolean("createparent", True),
     )
     message.dirPerm.perm = 0o777
-    return await _answer_nothing(call, "createSymlink", message)
+    return await answer_nothing_to(call, "createSymlink", message)
 
 
 async def rename(call: WebCall) -> web.Response:
@@ -77,7 +86,7 @@ async def rename(call: WebCall) -> web.Response:
         overwriteDest="OVERWRITE" in options,
         moveToTrash="TO_TRASH" in options,
     )
-    return await _answer_nothing(call, "rename2", message)
+    return await answer_nothing_to(call, "rename2", message)
 
 
 async def delete(call: WebCall) -> web.Response:
@@ -89,7 +98,9 @@ async def delete(call: WebCall) -> web.Response:
 
 async def concat(call: WebCall) -> web.Response:
     sources = call.required("sources").split(",")
-    return await _answer_nothing(call, "concat", pb.ConcatRequestProto(trg=call.path, srcs=sources))
+    return await answer_nothing_to(
+        call, "concat", pb.ConcatRequestProto(trg=call.path, srcs=sources)
+    )
 
 
 async def truncate(call: WebCall) -> web.Response:
@@ -123,7 +134,7 @@ async def set_permission(call: WebCall) -> web.Response:
     mode = call.parameters.mode("permission")
     message = pb.SetPermissionRequestProto(src=call.path)
     message.permission.perm = DIRECTORY_MODE if mode is None else mode
-    return await _answer_nothing(call, "setPermission", message)
+    return await answer_nothing_to(call, "setPermission", message)
 
 
 async def set_owner(call: WebCall) -> web.Response:
@@ -131,13 +142,13 @@ async def set_owner(call: WebCall) -> web.Response:
     if owner is None and group is None:
         raise IllegalArgumentException("Both owner and group are empty.")
     message = pb.SetOwnerRequestProto(src=call.path, username=owner, groupname=group)
-    return await _answer_nothing(call, "setOwner", message)
+    return await answer_nothing_to(call, "setOwner", message)
 
 
 async def set_times(call: WebCall) -> web.Response:
     times = [call.parameters.number(name, least=-1) for name in ("modificationtime", "accesstime")]
     mtime, atime = (_UNSIGNED_MASK if time is None else time & _UNSIGNED_MASK for time in times)
-    return await _answer_nothing(
+    return await answer_nothing_to(
         call, "setTimes", pb.SetTimesRequestProto(src=call.path, mtime=mtime, atime=atime)
     )
 
@@ -147,38 +158,23 @@ async def set_times(call: WebCall) -> web.Response:
 
 async def modify_acl_entries(call: WebCall) -> web.Response:
     message = acl_pb2.ModifyAclEntriesRequestProto(src=call.path, aclSpec=_entries(call))
-    return await _answer_nothing(call, "modifyAclEntries", message)
+    return await answer_nothing_to(call, "modifyAclEntries", message)
 
 
 async def remove_acl_entries(call: WebCall) -> web.Response:
     entries = _entries(call, with_permissions=False)
     message = acl_pb2.RemoveAclEntriesRequestProto(src=call.path, aclSpec=entries)
-    return await _answer_nothing(call, "removeAclEntries", message)
-
-
-async def remove_default_acl(call: WebCall) -> web.Response:
-    message = acl_pb2.RemoveDefaultAclRequestProto(src=call.path)
-    return await _answer_nothing(call, "removeDefaultAcl", message)
-
-
-async def remove_acl(call: WebCall) -> web.Response:
-    return await _answer_nothing(call, "removeAcl", acl_pb2.RemoveAclRequestProto(src=call.path))
+    return await answer_nothing_to(call, "removeAclEntries", message)
 
 
 async def set_acl(call: WebCall) -> web.Response:
     message = acl_pb2.SetAclRequestProto(src=call.path, aclSpec=_entries(call))
-    return await _answer_nothing(call, "setAcl", message)
+    return await answer_nothing_to(call, "setAcl", message)
 
 
-def _entries(call: WebCall, *, with_permissions: bool = True) -> Iterable[acl_pb2.AclEntryProto]:
+def _entries(call: WebCall, *, with_permissions: bool = True) -> list[acl_pb2.AclEntryProto]:
     spec = call.required("aclspec", ACL_PATTERN)
-    for entry in parse_spec(spec, with_permissions=with_permissions):
-        yield acl_pb2.AclEntryProto(
-            type=entry.type,  # type: ignore[arg-type]  # the numbers are the same
-            scope=entry.scope,  # type: ignore[arg-type]
-            permissions=entry.permission,  # type: ignore[arg-type]
-            name=entry.name,
-        )
+    return encode_acl_entries(spec, with_permissions=with_permissions)
 
 
 # Quotas
@@ -204,7 +200,7 @@ async def _set_quota(
     space = call.parameters.number("storagespacequota", least=-1)
     quotas = [_QUOTA_DONT_SET if quota is None else quota for quota in (namespace, space)]
     message.namespaceQuota, message.storagespaceQuota = (each & _UNSIGNED_MASK for each in quotas)
-    return await _answer_nothing(call, "setQuota", message)
+    return await answer_nothing_to(call, "setQuota", message)
 
 
 # Extended attributes
@@ -220,13 +216,13 @@ async def set_xattr(call: WebCall) -> web.Response:
         xAttr=encode_xattr(name, value),
         flag=sum({_XATTR_FLAGS[flag] for flag in flags}),
     )
-    return await _answer_nothing(call, "setXAttr", message)
+    return await answer_nothing_to(call, "setXAttr", message)
 
 
 async def remove_xattr(call: WebCall) -> web.Response:
     attribute = encode_xattr(call.required("xattr.name"))
     message = xattr_pb2.RemoveXAttrRequestProto(src=call.path, xAttr=attribute)
-    return await _answer_nothing(call, "removeXAttr", message)
+    return await answer_nothing_to(call, "removeXAttr", message)
 
 
 def _parse_value(text: str | None) -> bytes:
@@ -255,80 +251,25 @@ async def set_storage_policy(call: WebCall) -> web.Response:
     if name is None:
         raise IllegalArgumentException("Storage policy name is empty.")
     message = pb.SetStoragePolicyRequestProto(src=call.path, policyName=name)
-    return await _answer_nothing(call, "setStoragePolicy", message)
-
-
-async def unset_storage_policy(call: WebCall) -> web.Response:
-    message = pb.UnsetStoragePolicyRequestProto(src=call.path)
-    return await _answer_nothing(call, "unsetStoragePolicy", message)
-
-
-async def satisfy_storage_policy(call: WebCall) -> web.Response:
-    message = pb.SatisfyStoragePolicyRequestProto(src=call.path)
-    return await _answer_nothing(call, "satisfyStoragePolicy", message)
+    return await answer_nothing_to(call, "setStoragePolicy", message)
 
 
 async def set_ec_policy(call: WebCall) -> web.Response:
     message = erasure_coding_pb2.SetErasureCodingPolicyRequestProto(
         src=call.path, ecPolicyName=call.required("ecpolicy")
     )
-    return await _answer_nothing(call, "setErasureCodingPolicy", message)
+    return await answer_nothing_to(call, "setErasureCodingPolicy", message)
 
 
-async def enable_ec_policy(call: WebCall) -> web.Response:
-    message = erasure_coding_pb2.EnableErasureCodingPolicyRequestProto(
-        ecPolicyName=call.required("ecpolicy")
-    )
-    return await _answer_nothing(call, "enableErasureCodingPolicy", message)
+def _told_the_ec_policy(method: str) -> Operation:
+    """An operation on a policy, whatever the path."""
+    request_type = CLIENT_PROTOCOL[method].request_type
 
+    async def operate(call: WebCall) -> web.Response:
+        message = request_type(ecPolicyName=call.required("ecpolicy"))
+        return await answer_nothing_to(call, method, message)
 
-async def disable_ec_policy(call: WebCall) -> web.Response:
-    message = erasure_coding_pb2.DisableErasureCodingPolicyRequestProto(
-        ecPolicyName=call.required("ecpolicy")
-    )
-    return await _answer_nothing(call, "disableErasureCodingPolicy", message)
-
-
-async def unset_ec_policy(call: WebCall) -> web.Response:
-    message = erasure_coding_pb2.UnsetErasureCodingPolicyRequestProto(src=call.path)
-    return await _answer_nothing(call, "unsetErasureCodingPolicy", message)
-
-
-# Snapshots
-
-
-async def allow_snapshot(call: WebCall) -> web.Response:
-    message = pb.AllowSnapshotRequestProto(snapshotRoot=call.path)
-    return await _answer_nothing(call, "allowSnapshot", message)
-
-
-async def disallow_snapshot(call: WebCall) -> web.Response:
-    message = pb.DisallowSnapshotRequestProto(snapshotRoot=call.path)
-    return await _answer_nothing(call, "disallowSnapshot", message)
-
-
-async def create_snapshot(call: WebCall) -> web.Response:
-    message = pb.CreateSnapshotRequestProto(
-        snapshotRoot=call.path, snapshotName=call.parameters.text("snapshotname")
-    )
-    response = await call.rpc("createSnapshot", message)
-    return answer_json({"Path": response.snapshotPath})
-
-
-async def rename_snapshot(call: WebCall) -> web.Response:
-    message = pb.RenameSnapshotRequestProto(
-        snapshotRoot=call.path,
-        snapshotOldName=call.required("oldsnapshotname"),
-        snapshotNewName=call.required("snapshotname"),
-    )
-    return await _answer_nothing(call, "renameSnapshot", message)
-
-
-async def delete_snapshot(call: WebCall) -> web.Response:
-    message = pb.DeleteSnapshotRequestProto(
-        snapshotRoot=call.path, snapshotName=call.required("snapshotname")
-    )
-    return await _answer_nothing(call, "deleteSnapshot", message)
+    return operate
 
 
 # Delegation tokens: nobody has one
@@ -349,29 +290,25 @@ PUT: dict[str, Operation] = {
     "SETTIMES": set_times,
     "MODIFYACLENTRIES": modify_acl_entries,
     "REMOVEACLENTRIES": remove_acl_entries,
-    "REMOVEDEFAULTACL": remove_default_acl,
-    "REMOVEACL": remove_acl,
+    "REMOVEDEFAULTACL": told_the_path("removeDefaultAcl"),
+    "REMOVEACL": told_the_path("removeAcl"),
     "SETACL": set_acl,
     "SETQUOTA": set_quota,
     "SETQUOTABYSTORAGETYPE": set_quota_by_storage_type,
     "SETXATTR": set_xattr,
     "REMOVEXATTR": remove_xattr,
     "SETSTORAGEPOLICY": set_storage_policy,
-    "SATISFYSTORAGEPOLICY": satisfy_storage_policy,
+    "SATISFYSTORAGEPOLICY": told_the_path("satisfyStoragePolicy"),
     "SETECPOLICY": set_ec_policy,
-    "ENABLEECPOLICY": enable_ec_policy,
-    "DISABLEECPOLICY": disable_ec_policy,
-    "ALLOWSNAPSHOT": allow_snapshot,
-    "DISALLOWSNAPSHOT": disallow_snapshot,
-    "CREATESNAPSHOT": create_snapshot,
-    "RENAMESNAPSHOT": rename_snapshot,
+    "ENABLEECPOLICY": _told_the_ec_policy("enableErasureCodingPolicy"),
+    "DISABLEECPOLICY": _told_the_ec_policy("disableErasureCodingPolicy"),
     "RENEWDELEGATIONTOKEN": renew_delegation_token,
     "CANCELDELEGATIONTOKEN": renew_delegation_token,
 }
 POST: dict[str, Operation] = {
     "CONCAT": concat,
     "TRUNCATE": truncate,
-    "UNSETSTORAGEPOLICY": unset_storage_policy,
-    "UNSETECPOLICY": unset_ec_policy,
+    "UNSETSTORAGEPOLICY": told_the_path("unsetStoragePolicy"),
+    "UNSETECPOLICY": told_the_path("unsetErasureCodingPolicy"),
 }
-DELETE: dict[str, Operation] = {"DELETE": delete, "DELETESNAPSHOT": delete_snapshot}
+DELETE: dict[str, Operation] = {"DELETE": delete}

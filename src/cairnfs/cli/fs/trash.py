@@ -7,21 +7,16 @@ the server's trash interval.
 from __future__ import annotations
 
 import posixpath
-import re
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cairnfs.errors import FileAlreadyExistsException, HdfsError, IOException
+from cairnfs.trash_names import CURRENT, TRASH, checkpoint_names, parse_checkpoint
 
 if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
 
-CURRENT = "Current"
 MODE = 0o700
-ATTEMPTS_MAX = 1000
-
-_CHECKPOINT = re.compile(r"(\d{10})(\d\d)?(-\d+)?")
 
 
 class Trash:
@@ -32,7 +27,7 @@ class Trash:
         self._fs = fs
         interval_minutes = fs.get_server_defaults().trash_interval_minutes or interval_minutes
         self._interval_ms = interval_minutes * 60_000
-        self.root = posixpath.join(fs.home_directory, ".Trash")
+        self.root = posixpath.join(fs.home_directory, TRASH)
 
     def move(self, path: str) -> str | None:
         """Put something into the trash; where it is then, None if it is not for the trash."""
@@ -78,14 +73,14 @@ class Trash:
         current = f"{self.root}/{CURRENT}"
         if not self._fs.exists(current):
             return
-        base = f"{self.root}/{time.strftime('%y%m%d%H%M%S')}"
-        for attempt in range(ATTEMPTS_MAX):
+        names = checkpoint_names(time.time_ns() // 1_000_000)
+        for name in names:
             try:
-                self._fs.rename(current, f"{base}-{attempt}" if attempt else base, overwrite=False)
+                self._fs.rename(current, f"{self.root}/{name}", overwrite=False)
             except FileAlreadyExistsException:
                 continue
             return
-        raise IOException(f"Failed to checkpoint trash: {base}")
+        raise IOException(f"Failed to checkpoint trash: {self.root}/{names[0]}")
 
     def expunge(self, *, immediately: bool = False) -> None:
         """Delete what was given a name longer ago than the interval, or all that was."""
@@ -93,19 +88,8 @@ class Trash:
             return
         now_ms = time.time() * 1000
         for status in self._fs.list_status(self.root):
-            made_ms = checkpoint_time_ms(status.name)
+            made_ms = parse_checkpoint(status.name)
             if made_ms is None:
                 continue
             if immediately or now_ms - self._interval_ms > made_ms:
                 self._fs.delete(status.path, recursive=True)
-
-
-def checkpoint_time_ms(name: str) -> float | None:
-    """When a part of the trash got its name; None if it is none."""
-    found = _CHECKPOINT.fullmatch(name)
-    if found is None:
-        return None
-    try:
-        return datetime.strptime(found[1] + (found[2] or "00"), "%y%m%d%H%M%S").timestamp() * 1000
-    except ValueError:
-        return None

@@ -12,8 +12,8 @@ import socket
 import struct
 from collections.abc import Sequence
 
-from cairnfs.client.addresses import Address
 from cairnfs.errors import EOFException, IOException
+from cairnfs.network.address import Address
 
 _TIMEVAL = struct.Struct("@ll")
 
@@ -37,13 +37,21 @@ def open_socket(address: Address, *, connect_timeout_s: float, timeout_s: float)
     try:
         sock.setblocking(True)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        value = _TIMEVAL.pack(int(timeout_s), int(timeout_s % 1 * 1_000_000))
-        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-            sock.setsockopt(socket.SOL_SOCKET, option, value)
+        set_timeouts(sock, read_s=timeout_s, write_s=timeout_s)
     except OSError:
         sock.close()
         raise
     return sock
+
+
+def set_timeouts(
+    sock: socket.socket, *, read_s: float | None = None, write_s: float | None = None
+) -> None:
+    """How long a peer may neither send nor take anything; None leaves it as it is."""
+    for option, seconds in ((socket.SO_RCVTIMEO, read_s), (socket.SO_SNDTIMEO, write_s)):
+        if seconds is not None:
+            value = _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1_000_000))
+            sock.setsockopt(socket.SOL_SOCKET, option, value)
 
 
 def send_all(sock: socket.socket, buffers: Sequence[bytes | memoryview]) -> None:
