@@ -15,7 +15,7 @@ from cairnfs.blocks.records import Block, block_key
 from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.namesystem.layers import hide
+from cairnfs.namesystem.layers import forget_identity, hide
 from cairnfs.namesystem.lookup import (
     Lookup,
     check_subtree_access,
@@ -100,6 +100,7 @@ def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
     """Take an inode out of its directory, with everything below it."""
     remove_entry(tx, ancestors, subtree(tx, target))
     tx.delete(key_of(target))
+    forget_identity(tx, target)
     hide(tx, ancestors[-1], target.name)
     if target.under_construction:
         leases.remove(tx, target.id)

@@ -62,6 +62,7 @@ class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
     txid: int  # as they were after this TxID
     pin: int  # what holds them
     below: Origin | None = None  # and where that content came from
+    is_own: bool = False  # it was this very directory's content, before a roll-back
 
 
 class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -113,6 +114,8 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     # Files: the most replicas that an older version asks for which snapshots may still need.
     held_replication: int = 0
+
+    known_as: int = 0  # the id that it had while it was found in an origin; see `identity`
 
     @property
     def children_id(self) -> int:

@@ -22,7 +22,7 @@ import msgspec
 
 from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.records import Block, block_key
-from cairnfs.namesystem.inodes import Inode, InodeId, Origin
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin
 from cairnfs.store.base import Count, Key, Totals
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.moments import Moment, moment_key
@@ -46,6 +46,13 @@ class Content(msgspec.Struct, frozen=True, array_like=True, gc=False):
     inode_id: InodeId
 
 
+class Identity(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The inode that has taken the place of one that was found in an origin."""
+
+    inode_id: InodeId
+
+
+register(Table.IDENTITIES, Identity)
 register(Table.WHITEOUTS, Whiteout)
 register(Table.CONTENTS, Content)
 
@@ -56,6 +63,10 @@ def whiteout_key(content_id: int, name: bytes) -> Key:
 
 def content_key(content_id: int) -> Key:
     return (Table.CONTENTS, 0, NUMBER.pack(content_id))
+
+
+def identity_key(identity: int) -> Key:
+    return (Table.IDENTITIES, 0, NUMBER.pack(identity))
 
 
 # Looking.
@@ -146,13 +157,19 @@ def materialize(tx: Transaction, inodes: tuple[Inode, ...]) -> tuple[Inode, ...]
 
 
 def pin(
-    tx: Transaction, inode_id: InodeId, content_id: int, txid: int, below: Origin | None
+    tx: Transaction,
+    inode_id: InodeId,
+    content_id: int,
+    txid: int,
+    below: Origin | None,
+    *,
+    is_own: bool = False,
 ) -> Origin:
     """Hold a directory as it was after a TxID, as an origin for another one."""
     number = tx.next_inode_id()
     tx.put_new(moment_key(txid, number), Moment(txid, inode_id))
     tx.add(number, _PINNED)
-    return Origin(content_id, txid, number, below)
+    return Origin(content_id, txid, number, below, is_own)
 
 
 def release(tx: Transaction, origin: Origin) -> Key | None:
@@ -184,7 +201,12 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         has_open_block=False,
         length_bytes=inode.visible_bytes,
         open_bytes=0,
+        known_as=inode.known_as or inode.id,
     )
+    if inode.origin.is_own and not _is_reachable(tx, own.known_as):
+        place = identity_key(own.known_as)
+        tx.get(place)
+        tx.put(place, Identity(id))
     key = (_INODES, own.parent_id, own.name)
     tx.get(key)
     tx.put(key, own)
@@ -195,6 +217,22 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
     elif inode.is_file:
         copy_blocks(tx, inode, id)
     return own
+
+
+def forget_identity(tx: Transaction, inode: Inode) -> None:
+    """An inode goes that was known under another id."""
+    if inode.known_as:
+        key = identity_key(inode.known_as)
+        known: Identity | None = tx.get(key)
+        if known is not None and known.inode_id == inode.id:
+            tx.delete(key)
+
+
+def _is_reachable(tx: Transaction, id: int) -> bool:
+    inode: Inode | None = tx.get_by_id(Table.INODES, id)
+    while inode is not None and inode.id != ROOT_ID:
+        inode = parent_of(tx, inode)
+    return inode is not None
 
 
 def copy_blocks(tx: Transaction, virtual: Inode, id: InodeId) -> None:
@@ -249,9 +287,9 @@ def _child_of_origin(rows: Rows, origin: Origin | None, name: bytes) -> Inode | 
 
 def _virtual(child: Inode, origin: Origin) -> Inode:
     if child.is_directory:
-        own = Origin(child.children_id, origin.txid, origin.pin, child.origin)
+        own = Origin(child.children_id, origin.txid, origin.pin, child.origin, origin.is_own)
     else:
-        own = Origin(child.id, origin.txid, origin.pin)
+        own = Origin(child.id, origin.txid, origin.pin, is_own=origin.is_own)
     return msgspec.structs.replace(child, is_virtual=True, origin=own, content_id=0)
 
 

@@ -27,7 +27,13 @@ from cairnfs.blocks.reports import need_replicas
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.delete import Orphan, check_open_block, orphan_key
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
-from cairnfs.namesystem.layers import content_key, owner_of_content, parent_of, release
+from cairnfs.namesystem.layers import (
+    content_key,
+    forget_identity,
+    owner_of_content,
+    parent_of,
+    release,
+)
 from cairnfs.namesystem.snapshot_records import Removal
 from cairnfs.namesystem.snapshots import forget_snapshottable
 from cairnfs.store.base import Key, PastRow
@@ -59,6 +65,10 @@ class Needs:
         """As `shows`, of the directory that had its children's rows below this id then."""
         moments = [moment for moment in self._moments if since <= moment.txid < until]
         return any(ask_all(lambda moment: self._has_content(moment, id), moments))
+
+    def has_any(self, since: int, until: int) -> bool:
+        """Whether there is a snapshot of that time, of whatever."""
+        return any(since <= moment.txid < until for moment in self._moments)
 
     def has_root(self, id: int | None, since: int, until: int) -> bool:
         """Whether there is a snapshot of this very inode of that time."""
@@ -199,6 +209,8 @@ def reclaim_past(tx: Transaction, removal: Key, rows: Sequence[PastRow], is_last
 
 def _is_shown(needs: Needs, row: PastRow) -> bool:
     table, id, _ = row.key
+    if table == Table.IDENTITIES:
+        return needs.has_any(row.since, row.until)
     if table == Table.INODES and needs.has_root(row.id, row.since, row.until):
         return True
     if table in (Table.INODES, Table.WHITEOUTS):
@@ -271,6 +283,7 @@ def _reclaim_children(
             continue
         if not is_needed:
             tx.delete(key)
+            forget_identity(tx, inode)
         if inode.is_directory or inode.block_count:
             below = Orphan(inode.kind, 0, inode, until=until, is_attached=is_needed)
             tx.get(orphan_key(inode.children_id))

@@ -136,7 +136,7 @@ def clone_snapshot(
 def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> Inode:
     """Give a directory what it had: its attributes, and its content as an origin."""
     content = tx.next_inode_id()
-    origin = pin(tx, now.id, then.children_id, txid, then.origin)
+    origin = pin(tx, now.id, then.children_id, txid, then.origin, is_own=True)
     restored = msgspec.structs.replace(_with_attributes_of(now, then), content_id=content)
     restored = msgspec.structs.replace(restored, origin=origin)
     tx.put(key_of(now), restored)

@@ -17,8 +17,9 @@ from collections.abc import Iterator
 import msgspec
 
 from cairnfs.errors import FileNotFoundException, SnapshotException
+from cairnfs.namesystem.identity import Finder, identity_of
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.namesystem.layers import children_of, parent_of
+from cairnfs.namesystem.layers import children_of
 from cairnfs.namesystem.lookup import Lookup, resolve_to_read
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
@@ -106,7 +107,8 @@ class Comparison:
         earlier, later = sorted((old, new), key=lambda side: side.txid or UNCOMMITTED)
         self._since = earlier.txid or 0
         self._later = later.rows
-        self._paths: dict[int, Names | None] = {new.root.id: ()}
+        self._in_old = Finder(old.rows, old.root)
+        self._in_new = Finder(new.rows, new.root)
 
     def page(self, resume: Names) -> DiffPage:
         """The differences from the directory `resume` on."""
@@ -149,13 +151,13 @@ class Comparison:
         for name in sorted(old.keys() | new.keys()):
             here = (*path, name)
             gone, come = old.get(name), new.get(name)
-            if gone is not None and come is not None and gone.id == come.id:
+            if gone is not None and come is not None and identity_of(gone) == identity_of(come):
                 entries += self._both(here, gone, come, below)
                 continue
             is_changed = True
             if gone is not None:
                 entries += self._gone(here, gone, before.id, below)
-            if come is not None and not self._is_told_where_it_was(come.id):
+            if come is not None and not self._is_told_where_it_was(identity_of(come)):
                 entries.append(self._come(here, come, before.id))
         if is_changed or _is_modified(before, after):
             entries.insert(0, _entry(DiffKind.MODIFIED, path, before, before.id))
@@ -185,11 +187,11 @@ class Comparison:
         below: list[tuple[Names, Inode, Inode]],
     ) -> list[DiffEntry]:
         """An inode that is not there any more, but perhaps elsewhere in the tree."""
-        target = self._new_path(inode.id)
-        if target is None:
+        found = self._in_new.find(identity_of(inode))
+        if not found:
             exists = self._new.rows.get_by_id(Table.INODES, inode.id) is not None
             return [_entry(DiffKind.DELETED, path, inode, parent_id, is_elsewhere=exists)]
-        now: Inode = self._new.rows.get_by_id(Table.INODES, inode.id)
+        now, target = found[-1], tuple(each.name for each in found)
         renamed = msgspec.structs.replace(
             _entry(DiffKind.RENAMED, path, inode, parent_id), target=target
         )
@@ -201,49 +203,18 @@ class Comparison:
 
     def _is_changed(self, old: Inode, new: Inode) -> bool:
         """Whether anything at or below a directory may be different."""
-        if old.is_virtual or new.is_virtual or old.children_id != new.children_id:
+        if old.is_virtual and new.is_virtual:
             return old.origin != new.origin
+        if old.is_virtual or new.is_virtual or old.children_id != new.children_id:
+            return True
         return self._later.totals(old.id).changed > self._since
 
-    def _is_told_where_it_was(self, id: int) -> bool:
+    def _is_told_where_it_was(self, identity: int) -> bool:
         """Whether the walk comes to it on the old side: not if a directory above it is gone."""
-        while id != self._old.root.id:
-            inode: Inode | None = self._old.rows.get_by_id(Table.INODES, id)
-            parent = None if inode is None else parent_of(self._old.rows, inode)
-            if parent is None or self._new_path(parent.id) is None:
-                return False
-            id = parent.id
-        return True
-
-    def _new_path(self, id: int) -> Names | None:
-        """Where an inode is on the new side, if it is in the tree."""
-        way: list[tuple[int, bytes]] = []
-        while id not in self._paths:
-            inode: Inode | None = self._new.rows.get_by_id(Table.INODES, id)
-            if inode is None or not inode.name:
-                self._paths[id] = None
-                break
-            parent = parent_of(self._new.rows, inode)
-            if parent is None:
-                self._paths[id] = None
-                break
-            way.append((id, inode.name))
-            id = parent.id
-        path = self._paths[id]
-        for passed, name in reversed(way):
-            path = None if path is None else (*path, name)
-            self._paths[passed] = path
-        return path
-
-
-def _is_inside(side: Side, id: int) -> bool:
-    while id != side.root.id:
-        inode: Inode | None = side.rows.get_by_id(Table.INODES, id)
-        parent = None if inode is None or not inode.name else parent_of(side.rows, inode)
-        if parent is None:
-            return False
-        id = parent.id
-    return True
+        found = self._in_old.find(identity)
+        return found is not None and all(
+            self._in_new.find(identity_of(above)) is not None for above in found[:-1]
+        )
 
 
 def _children(rows: Rows, directory: Inode) -> Iterator[Inode]:
@@ -285,6 +256,9 @@ def _essence(inode: Inode) -> Inode:
         content_id=0,
         origin=None,
         is_virtual=False,
+        known_as=0,
+        id=InodeId(0),
+        held_replication=0,
     )
 
 
@@ -311,7 +285,7 @@ def _side(tx: Transaction, lookup: Lookup, owner: Inode, name: str) -> Side:
     side = Side(rows, snapshot.root, snapshot.txid)
     if target.id == owner.id:
         return side
-    inode: Inode | None = rows.get_by_id(Table.INODES, target.id)
-    if inode is None or not _is_inside(side, target.id):
+    found = Finder(rows, snapshot.root).find(identity_of(target))
+    if not found:
         raise FileNotFoundException(f"{lookup.path} was not in the snapshot {name}")
-    return Side(rows, inode, snapshot.txid)
+    return Side(rows, found[-1], snapshot.txid)

@@ -21,6 +21,7 @@
 | WHITEOUTS     | content id   | name          |              | names that only an origin has     |
 | CONTENTS      | 0            | content id    |              | whose content that is             |
 | SCHEDULES     | 0            | inode id      |              | when to take and delete snapshots |
+| IDENTITIES    | 0            | inode id      |              | under what id it is found now     |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
 packs a TxID and an id.  Totals are past rows of their own, as if they were rows of TOTALS.
@@ -56,10 +57,13 @@ class Table(enum.IntEnum):
     WHITEOUTS = 16
     CONTENTS = 17
     SCHEDULES = 18
+    IDENTITIES = 19
     TOTALS = 100  # of past rows only
 
 
-KEEPS_PAST = frozenset({int(Table.INODES), int(Table.BLOCKS), int(Table.WHITEOUTS)})
+KEEPS_PAST = frozenset(
+    {int(Table.INODES), int(Table.BLOCKS), int(Table.WHITEOUTS), int(Table.IDENTITIES)}
+)
 """Tables whose superseded versions a snapshot may need."""
 
 INDEX = struct.Struct(">I")

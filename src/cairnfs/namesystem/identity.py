@@ -1,0 +1,93 @@
+"""Which inode is which, also where one has got a row, and so an id, of its own.
+
+What is found in an origin is shown under the id of the original (`layers`).  When it gets a row
+of its own it is still the same to whoever compares two moments: its *identity* is the id that it
+was shown under before.
+"""
+
+from __future__ import annotations
+
+from cairnfs.namesystem.inodes import ROOT_ID, Inode
+from cairnfs.namesystem.layers import Identity, child_of, content_key, identity_key, parent_of
+from cairnfs.store.schema import Table
+from cairnfs.transaction.transaction import Rows
+
+
+def identity_of(inode: Inode) -> int:
+    return inode.known_as or inode.id
+
+
+class Finder:
+    """Finds inodes by their identity in one tree, at one moment."""
+
+    def __init__(self, rows: Rows, root: Inode) -> None:
+        self._rows = rows
+        self._root = root
+        self._found: dict[int, tuple[Inode, ...] | None] = {identity_of(root): ()}
+
+    def find(self, identity: int) -> tuple[Inode, ...] | None:
+        """The inodes on the way from the root, which is left out, to one of the tree; or None."""
+        if identity not in self._found:
+            self._found[identity] = self._climb(identity)
+        return self._found[identity]
+
+    def path(self, identity: int) -> tuple[bytes, ...] | None:
+        """The names on that way."""
+        found = self.find(identity)
+        return None if found is None else tuple(inode.name for inode in found)
+
+    def _climb(self, identity: int) -> tuple[Inode, ...] | None:
+        known: Identity | None = self._rows.get(identity_key(identity))
+        id = identity if known is None else known.inode_id
+        inode: Inode | None = self._rows.get_by_id(Table.INODES, id)
+        if inode is None or inode.id == ROOT_ID:
+            return None
+        parent = parent_of(self._rows, inode)
+        if parent is None:
+            return self._find_in_origin(identity, inode)
+        above = self.find(identity_of(parent))
+        return None if above is None else (*above, inode)
+
+    def _find_in_origin(self, identity: int, lost: Inode) -> tuple[Inode, ...] | None:
+        """An inode whose directory has other content now, in which it may be found as well."""
+        owner = _owner_before(self._rows, lost.parent_id)
+        origin = None if owner is None else owner.origin
+        while owner is not None and origin is not None:
+            names = _names_below(self._rows.at(origin.txid), identity, owner.id)
+            found = None if names is None else self._walk(owner, names)
+            if found is not None and identity_of(found[-1]) == identity:
+                above = self.find(identity_of(owner))
+                return None if above is None else (*above, *found)
+            origin = origin.below
+        return None
+
+    def _walk(self, directory: Inode, names: list[bytes]) -> list[Inode] | None:
+        found = []
+        inode = directory
+        for name in names:
+            child = child_of(self._rows, inode, name) if inode.is_directory else None
+            if child is None:
+                return None
+            inode = child
+            found.append(inode)
+        return found
+
+
+def _owner_before(rows: Rows, content_id: int) -> Inode | None:
+    """The directory whose content this is or was."""
+    owner: Inode | None = rows.get_by_id(Table.INODES, content_id)
+    if owner is None:
+        content = rows.get(content_key(content_id))
+        if content is not None:
+            owner = rows.get_by_id(Table.INODES, content.inode_id)
+    return owner
+
+
+def _names_below(then: Rows, id: int, top_id: int) -> list[bytes] | None:
+    """The names that led to an inode from one above it, at a moment."""
+    names: list[bytes] = []
+    inode: Inode | None = then.get_by_id(Table.INODES, id)
+    while inode is not None and inode.id != top_id:
+        names.append(inode.name)
+        inode = parent_of(then, inode)
+    return None if inode is None or not names else names[::-1]
