@@ -178,3 +178,20 @@ def test_how_many_are_kept_is_read() -> None:
         with pytest.raises(CommandError, match="keep"):
             parse_keep(wrong)
     assert describe(SnapshotSchedule("/d", **parse_keep("24h7d"))) == "24 hourly, 7 daily"
+
+
+def test_what_is_to_come_says_so(cluster: Cluster, fs: FileSystem, directory: str) -> None:
+    """Each of these goes from here when its operation is there."""
+    for arguments, method in {
+        ("space", directory): "getSnapshotSpace",
+        ("schedule", "list"): "getSnapshotSchedules",
+        ("schedule", "set", directory, "--keep", "7d"): "setSnapshotSchedule",
+        ("schedule", "set", directory, "--keep", "7d", "--dry-run"): "previewSnapshotSchedule",
+        ("schedule", "remove", directory): "removeSnapshotSchedule",
+    }.items():
+        said = run(cluster, *arguments, code=1)
+        assert said == f"cairn: {method} is not offered by this NameNode\n"
+    said = run(cluster, "schedule", "remove", code=1)
+    assert said == "cairn: say of which directory: cairn snapshot schedule remove DIRECTORY\n"
+    with pytest.raises(NotImplementedError, match="getSnapshotChanges is not offered"):
+        list(fs.snapshot_changes(directory, "s1"))
