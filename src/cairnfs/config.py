@@ -65,6 +65,7 @@ class NameNodeSettings:
     data_through_namenode: bool = False  # whether WebHDFS's clients are spared the DataNodes
     lease_soft_limit_s: float = 60.0  # a writer not heard of for so long may lose its file
     lease_hard_limit_s: float = 1200.0  # and after so long, the file is closed without it
+    copy_always: bool = False  # every last block that a snapshot needs, before an append
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "store", str(self.store))

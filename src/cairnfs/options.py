@@ -175,6 +175,14 @@ OPTIONS: tuple[Option, ...] = (
         _more_than_nothing,
         flag="--lease-hard-limit",
     ),
+    # Snapshots.
+    Option(
+        "snapshots",
+        "copy_always",
+        False,
+        "for benchmarks: whether an append copies a last block that a snapshot needs even where"
+        " it could go on in it",
+    ),
     # The DataNode.
     Option(
         "datanode",
@@ -320,7 +328,7 @@ OPTIONS: tuple[Option, ...] = (
 BY_KEY = {option.key: option for option in OPTIONS}
 SECTIONS = tuple(dict.fromkeys(option.section for option in OPTIONS))
 
-NAMENODE_SECTIONS = ("namenode", "leases", "audit", "trash", "logging")
+NAMENODE_SECTIONS = ("namenode", "leases", "snapshots", "audit", "trash", "logging")
 DATANODE_SECTIONS = ("datanode", "logging")
 
 

@@ -5,8 +5,10 @@ For each operation there is a function of its name that chooses what it may be g
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from tests.model.snapshot_calls import SNAPSHOT_OPERATIONS, make_snapshot_call, snapshot_path
 from tests.model.steps import (
     BLOCK_SIZES,
     MB,
@@ -72,11 +74,20 @@ TWO_TRANSACTIONS = {"get_block_locations"}  # the access time is noted after the
 
 WEIGHTED = [name for name, weight in OPERATIONS.items() for _ in range(weight)]
 
+WEIGHTED_WITH_SNAPSHOTS = [
+    *WEIGHTED,
+    *(name for name, weight in SNAPSHOT_OPERATIONS.items() for _ in range(weight)),
+]
+
 WEIGHTED_ATOMIC = [name for name in WEIGHTED if name not in TWO_TRANSACTIONS]
 
 
 def make_call(choose: Choose, world: World, namenodes: int, operation: str) -> Step:
     """One call of one operation."""
+    if operation in SNAPSHOT_OPERATIONS:
+        return replace(
+            make_snapshot_call(choose, world, operation), namenode=choose.number(0, namenodes - 1)
+        )
     step = globals()[operation](choose, world)
     user = step.user if isinstance(step.user, WriterOf) else _user(choose, operation)
     return Step(operation, step.arguments, step.options, user, choose.number(0, namenodes - 1))
@@ -321,6 +332,8 @@ def _known_file(choose: Choose, world: World) -> tuple[Any, Any]:
 
 
 def _path(choose: Choose, world: World) -> Any:
+    if world.in_snapshots and choose.number(0, 11) == 0:
+        return snapshot_path(choose, world)
     kind = choose.number(0, 99)
     if kind < 40:
         return choose.among(world.paths)
@@ -329,7 +342,10 @@ def _path(choose: Choose, world: World) -> Any:
     if kind < 90:
         return fresh_path(choose)
     if kind < 95:
-        return join(choose.among(world.paths), choose.among(ODD_NAMES))
+        name = choose.among(ODD_NAMES)
+        # What .snapshot itself takes, and how old it is, is told in no way worth keeping.
+        odd = "Z" if world.with_snapshots and name == ".snapshot" else name
+        return join(choose.among(world.paths), odd)
     if kind < 97:
         return InodePath(choose.number(0, 2), choose.among(("", "", "/a", "/..")))
     return choose.among((*ODD_PATHS, "/"))

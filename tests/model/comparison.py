@@ -13,13 +13,16 @@ import msgspec
 from tests.model.steps import SUPERUSER, USERS
 
 from cairnfs.blocks.records import Block
+from cairnfs.errors import SnapshotAccessControlException, SnapshotException
 from cairnfs.namesystem.acl_operations import AclStatus
 from cairnfs.namesystem.append import LastBlockWithStatus
 from cairnfs.namesystem.directories import ContentSummary, Listing
 from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks
 from cairnfs.namesystem.quota_operations import QuotaUsage
+from cairnfs.namesystem.snapshot_diff import DiffEntry
+from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
 from cairnfs.namesystem.status import FileStatus
-from cairnfs.testing.model import ModelFileSystem, Node
+from cairnfs.testing.model import ModelFileSystem, Node, existing
 
 
 class Divergence(AssertionError):
@@ -45,13 +48,19 @@ class Seen(NamedTuple):
     status: FileStatus
     summary: ContentSummary
     acl: AclStatus | None
+    located: LocatedBlocks | None = None  # of a file in a snapshot
 
 
 class Ids:
-    """Which id of the product is which of the model; a layer can be thrown away."""
+    """Which id of the product is which of the model; a layer can be thrown away.
 
-    def __init__(self, below: Ids | None = None) -> None:
+    With snapshots it is the product's own affair, too, when it goes on in another block, and
+    which inodes are the same after a roll-back or in a clone.
+    """
+
+    def __init__(self, below: Ids | None = None, *, with_snapshots: bool = False) -> None:
         self._below = below
+        self.with_snapshots = below.with_snapshots if below else with_snapshots
         self._to_product: dict[int, Any] = {}
         self._to_model: dict[Any, int] = {}
 
@@ -65,6 +74,10 @@ class Ids:
 
     def match(self, model: int, product: Any) -> bool:
         """They are the same thing, or both are new."""
+        if self.with_snapshots:
+            self._to_product[model] = product
+            self._to_model[product] = model
+            return True
         known, known_back = self.product(model), self.model(product)
         if known is None and known_back is None:
             self._to_product[model] = product
@@ -85,8 +98,14 @@ class Ids:
 def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
     """Whether the product's outcome is the model's."""
     if expected.error is not None or outcome.error is not None:
-        return type(expected.error) is type(outcome.error)
+        return type(expected.error) is type(outcome.error) or _are_both_right(expected, outcome)
     wanted, got = expected.result, outcome.result
+    if isinstance(got, list) and got and isinstance(got[0], SnapshotInfo):
+        return bool(wanted == [each.name.decode() for each in got])
+    if isinstance(got, list) and got and isinstance(got[0], DiffEntry):
+        return bool(wanted == sorted(map(describe_difference, got)))
+    if isinstance(got, list) and got and isinstance(got[0], SnapshottableInfo):
+        return bool(wanted == [each.path for each in got])
     if isinstance(got, FileStatus):
         return isinstance(wanted, FileStatus) and same_status(wanted, got, ids)
     if isinstance(got, Listing):
@@ -113,6 +132,20 @@ def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
         types_add_up = got.type_bytes == (0, got.space_bytes, 0, 0, 0)
         return types_add_up and wanted == (got.inodes, got.space_bytes, got.quota)
     return bool(wanted == got)
+
+
+def describe_difference(entry: DiffEntry) -> tuple[str, ...]:
+    """A difference as the model tells it."""
+    paths = (entry.path,) if entry.target is None else (entry.path, entry.target)
+    return "M+-R"[entry.kind], *(b"/".join(path).decode() for path in paths)
+
+
+def _are_both_right(expected: Outcome, outcome: Outcome) -> bool:
+    """Of several reasons to refuse a call, one of which is a snapshot, any may be told."""
+    both = expected, outcome
+    return all(each.error is not None or each.result is False for each in both) and any(
+        isinstance(each.error, SnapshotException | SnapshotAccessControlException) for each in both
+    )
 
 
 def same_appended(wanted: tuple[Any, ...], got: LastBlockWithStatus, ids: Ids) -> bool:
@@ -149,15 +182,17 @@ def same_status(wanted: FileStatus, got: FileStatus, ids: Ids) -> bool:
     return _without_id(wanted) == _without_id(got) and ids.match(wanted.id, int(got.id))
 
 
-def compare_trees(model: ModelFileSystem, tree: dict[str, Seen], ids: Ids) -> str | None:
-    """What is different, if anything is."""
+def compare_trees(
+    model: ModelFileSystem, tree: dict[str, Seen], ids: Ids, top: str = "/"
+) -> str | None:
+    """What is different, if anything is; of what is there now, or of a snapshot."""
     admin = USERS[SUPERUSER]
     paths = set()
-    for path, node in walk_nodes(model.root, "/"):
+    for path, node in walk_nodes(existing(model.find(admin, top)), top):
         paths.add(path)
         if path not in tree:
             return f"{path} is missing"
-        got, summary, acl = tree[path]
+        got, summary, acl, located = tree[path]
         wanted = model.get_file_link_info(admin, path)
         assert wanted is not None
         wanted = msgspec.structs.replace(wanted, name=got.name)
@@ -168,8 +203,17 @@ def compare_trees(model: ModelFileSystem, tree: dict[str, Seen], ids: Ids) -> st
         expected = model.get_content_summary(admin, path)
         if expected != _summary(summary):
             return f"{path}: summary {_summary(summary)}, model {expected}"
+        if located is not None:
+            blocks = model.get_block_locations(admin, path)
+            if not same_locations(blocks, located, ids):
+                return f"{path}: blocks {located}, model {blocks}"
     extra = set(tree) - paths
     return f"{sorted(extra)} should not be there" if extra else None
+
+
+def snapshot_path(path: str, name: str) -> str:
+    """Where a snapshot is read."""
+    return f"{path.rstrip('/')}/.snapshot/{name}"
 
 
 def walk_nodes(node: Node, path: str) -> Iterator[tuple[str, Node]]:

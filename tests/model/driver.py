@@ -11,7 +11,16 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.model.comparison import Divergence, Ids, Outcome, compare_trees, matches, walk_nodes
+from tests.model.comparison import (
+    Divergence,
+    Ids,
+    Outcome,
+    Seen,
+    compare_trees,
+    matches,
+    snapshot_path,
+    walk_nodes,
+)
 from tests.model.product import Product
 from tests.model.steps import (
     SUPERUSER,
@@ -28,9 +37,11 @@ from tests.model.steps import (
 
 from cairnfs.blocks.records import Block, BlockId, BlockState, GenerationStamp, StorageType
 from cairnfs.errors import HdfsError
+from cairnfs.namenode.embedded import ClientProtocol
+from cairnfs.namenode.reclaiming import SETTLING_MS
 from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
-from cairnfs.testing.invariants import check_invariants, check_no_leftovers
+from cairnfs.testing.invariants import check_invariants, check_no_leftovers, check_no_past
 from cairnfs.testing.model import ModelBlock, ModelFileSystem, Usage
 
 ANSWER_TIMEOUT_S = 60
@@ -51,19 +62,17 @@ class Handle:
 class Pair:
     """Model and product, always in the same state."""
 
-    def __init__(self, product: Product) -> None:
+    def __init__(self, product: Product, *, with_snapshots: bool = False) -> None:
         self.product = product
         self.clock = product.clock
+        self.with_snapshots = with_snapshots
         self.steps = 0
         self.begin()
 
     def begin(self) -> None:
         """An empty tree, whatever there was before, with a few directories for everybody."""
         admin = self.product.client(0, SUPERUSER)
-        listing = admin.get_listing("/", b"", 10_000)
-        assert listing is not None
-        for entry in listing.entries:
-            admin.delete(f"/{entry.name.decode()}", recursive=True)
+        self._delete_everything(admin)
         admin.remove_acl("/")
         admin.set_permission("/", 0o777)
         admin.set_owner("/", SUPERUSER, "supergroup")
@@ -73,7 +82,7 @@ class Pair:
         for path, mode in (("/a", 0o777), ("/b", 0o1777), ("/c", 0o755)):
             admin.mkdirs(path, mode)
         self.product.retryable = None
-        self.ids = Ids()
+        self.ids = Ids(with_snapshots=self.with_snapshots)
         self.handles: list[Handle] = []
         self.model = ModelFileSystem(self.clock, SUPERUSER)
         self.model.call(USERS[SUPERUSER], "set_permission", "/", 0o777)
@@ -86,9 +95,15 @@ class Pair:
 
     def world(self) -> World:
         """What there is to choose from."""
-        world = World([], {})
+        world = World([], {}, with_snapshots=self.with_snapshots)
         for path, node in walk_nodes(self.model.root, "/"):
             world.paths.append(path)
+            if node.is_snapshottable:
+                world.snapshottable.append(path)
+            for name, top in node.snapshots.items():
+                world.snapshots.append((path, name))
+                below = walk_nodes(top, snapshot_path(path, name))
+                world.in_snapshots += [each for each, _ in below]
             if node.is_directory:
                 used = Usage.of(node)
                 world.usage[path] = (used.inodes, used.space_bytes)
@@ -105,6 +120,7 @@ class Pair:
             self.product.reclaim(step.namenode)
         elif step.operation == "restart":
             self.product.restart(step.namenode)
+            self._renew_all()  # who could not renew meanwhile is not gone
         elif step.operation == "check":
             self.check_tree(step.namenode)
         elif step.operation == "retry":
@@ -117,10 +133,43 @@ class Pair:
         """Compare everything there is."""
         tree = self.product.tree(namenode)
         ids = Ids(self.ids)
-        difference = compare_trees(self.model, tree, ids)
+        difference = compare_trees(self.model, tree, ids) or self._compare_snapshots(
+            self.model, self._snapshot_trees(namenode), ids
+        )
         if difference:
             raise Divergence(difference)
         ids.keep()
+
+    def _snapshot_trees(self, namenode: int) -> dict[str, dict[str, Seen]]:
+        """What is in every snapshot, by its path."""
+        if not self.with_snapshots:
+            return {}
+        admin = self.product.client(namenode, SUPERUSER)
+        return {
+            top: self.product.tree(namenode, top)
+            for each in admin.list_snapshottable()
+            for top in (
+                snapshot_path(each.path, snapshot.name.decode())
+                for snapshot in admin.list_snapshots(each.path)
+            )
+        }
+
+    def _compare_snapshots(
+        self, model: ModelFileSystem, trees: dict[str, dict[str, Seen]], ids: Ids
+    ) -> str | None:
+        """What is different in any snapshot, or in which there are."""
+        wanted = {
+            snapshot_path(path, name)
+            for path, node in walk_nodes(model.root, "/")
+            for name in node.snapshots
+        }
+        if wanted != set(trees):
+            return f"snapshots: product {sorted(trees)}, model {sorted(wanted)}"
+        for top, tree in trees.items():
+            difference = compare_trees(model, tree, ids, top)
+            if difference:
+                return difference
+        return None
 
     def check_invariants(self) -> None:
         """Ask the store whether its rows fit together, and whether any is left over."""
@@ -129,9 +178,32 @@ class Pair:
             thread.wait(check_invariants(thread.namenode.store))
             thread.wait(thread.namenode.duties.reclaim_everything())
             thread.wait(check_invariants(thread.namenode.store))
+            if not self.with_snapshots:
+                thread.wait(check_no_leftovers(thread.namenode.store, self.ids.inodes()))
+                return
+            # What a snapshot needed goes with it, and with the last one all of the past; what
+            # was rolled back or cloned may need more than is there now.
+            self.check_tree(0)
+            self._delete_everything(self.product.client(0, SUPERUSER))
+            self.clock.advance(SETTLING_MS)
+            thread.wait(thread.namenode.duties.reclaim_everything())
+            thread.wait(check_invariants(thread.namenode.store))
             thread.wait(check_no_leftovers(thread.namenode.store, self.ids.inodes()))
+            thread.wait(check_no_past(thread.namenode.store))
         except AssertionError as error:
             raise Divergence(f"invariants: {error}") from error
+
+    def _delete_everything(self, admin: ClientProtocol) -> None:
+        """All snapshots there are, in no order, and all below the root."""
+        if self.with_snapshots:
+            for each in admin.list_snapshottable():
+                for snapshot in admin.list_snapshots(each.path):
+                    admin.delete_snapshot(each.path, snapshot.name.decode())
+                admin.disallow_snapshot(each.path)
+        listing = admin.get_listing("/", b"", 10_000)
+        assert listing is not None
+        for entry in listing.entries:
+            admin.delete(f"/{entry.name.decode()}", recursive=True)
 
     # Steps.
 
@@ -144,6 +216,10 @@ class Pair:
             raise Divergence(
                 f"a retry of {self.product.retryable} was answered {again!r}, first {first!r}"
             )
+
+    def _renew_all(self) -> None:
+        for user in USERS:
+            self._run_one(Step("renew_lease", user=user))
 
     def _run_one(self, step: Step) -> None:
         outcome = self._answer(self._start(step))
@@ -159,15 +235,18 @@ class Pair:
             self._run_one(step)
         # A file whose writer is gone is taken from it by a transaction of its own, before the
         # call that wants it: nobody is to be gone while calls are made at the same time.
-        for user in USERS:
-            self._run_one(Step("renew_lease", user=user))
+        self._renew_all()
         self.product.delays.active = batch.slow
         started = [self._start(step) for step in batch.steps]
         outcomes = [self._answer(each) for each in started]
         self.product.delays.active = False
         tree = self.product.tree(batch.steps[0].namenode)
+        snapshots = self._snapshot_trees(batch.steps[0].namenode)
         for order, model, ids, results in self._orders(batch, outcomes):
-            if compare_trees(model, tree, ids) is None:
+            if (
+                compare_trees(model, tree, ids) is None
+                and self._compare_snapshots(model, snapshots, ids) is None
+            ):
                 self.model = model
                 while ids is not self.ids:
                     ids.keep()
@@ -183,7 +262,10 @@ class Pair:
         hint = f"orders with these results but another tree: {reached}" if reached else ""
         if reached:
             _, model, ids, _ = next(self._orders(batch, outcomes))
-            hint += f"\n  e.g. {compare_trees(model, tree, ids)}"
+            different = compare_trees(model, tree, ids) or self._compare_snapshots(
+                model, snapshots, ids
+            )
+            hint += f"\n  e.g. {different}"
         raise Divergence("no order explains\n" + "\n".join(lines) + "\n  " + hint)
 
     def _orders(

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from tests.model.calls import OPERATIONS, make_call
 from tests.model.driver import Pair
 from tests.model.product import Product
+from tests.model.snapshot_calls import SNAPSHOT_OPERATIONS
 from tests.model.steps import Step
 
 T = TypeVar("T")
@@ -38,10 +39,11 @@ class ModelMachine(RuleBasedStateMachine):
     """Rules that are not calls; `make_machine` adds those that are."""
 
     product: ClassVar[Product]
+    with_snapshots: ClassVar[bool]
 
     def __init__(self) -> None:
         super().__init__()
-        self.pair = Pair(self.product)
+        self.pair = Pair(self.product, with_snapshots=self.with_snapshots)
 
     @rule(milliseconds=st.sampled_from((1, 1000, 61_000, 3_700_000)))
     def advance(self, milliseconds: int) -> None:
@@ -71,10 +73,11 @@ class ModelMachine(RuleBasedStateMachine):
             self.pair.check_tree(self.pair.steps)
 
 
-def make_machine(product: Product) -> type[ModelMachine]:
+def make_machine(product: Product, *, with_snapshots: bool = False) -> type[ModelMachine]:
     """A machine with a rule for each operation, on this product."""
-    body: dict[str, Any] = {"product": product}
-    for name, weight in OPERATIONS.items():
+    body: dict[str, Any] = {"product": product, "with_snapshots": with_snapshots}
+    operations = OPERATIONS | SNAPSHOT_OPERATIONS if with_snapshots else OPERATIONS
+    for name, weight in operations.items():
         for copy in range(1 if weight < 8 else 2):
             body[f"{name}_{copy}"] = rule(data=st.data())(_rule_of(name))
     return type("Machine", (ModelMachine,), body)

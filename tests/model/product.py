@@ -22,6 +22,7 @@ from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem import acl_operations, directories
 from cairnfs.namesystem.inodes import Kind
 from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.snapshot_diff import DiffEntry
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.transaction.calls import CallKey, Operation
 
@@ -96,11 +97,19 @@ class Product:
         again = thread.namenode.call(operation, *arguments, key=key, is_retry=True)
         return thread.wait(again), first
 
-    def tree(self, namenode: int) -> dict[str, Seen]:
-        """Everything there is, as the superuser sees it."""
+    def tree(self, namenode: int, top: str = "/") -> dict[str, Seen]:
+        """Everything there is, as the superuser sees it; or what is in a snapshot."""
         thread = self.namenodes[namenode % len(self.namenodes)]
-        tree: dict[str, Seen] = thread.wait(_read_tree(thread.namenode))
-        return tree
+        tree: dict[str, Seen] = thread.wait(_read_tree(thread.namenode, top))
+        if top == "/":
+            return tree
+        client = self.client(namenode, SUPERUSER)
+        return {
+            path: seen._replace(located=client.get_block_locations(path))
+            if seen.status.kind is Kind.FILE
+            else seen
+            for path, seen in tree.items()
+        }
 
     @property
     def conflicts(self) -> int:
@@ -135,6 +144,9 @@ class RecordingClient(ClientProtocol):
         self._call_ids = product.call_ids
         self._product = product
 
+    def snapshot_diff(self, path: str, old: str, new: str, limit: int) -> list[DiffEntry]:
+        return list(super().snapshot_diff(path, old, new, limit))
+
     def _run(self, operation: Operation, *arguments: Any) -> Any:
         key = None
         if operation.at_most_once:
@@ -160,7 +172,7 @@ def _was_stored(operation: Operation, arguments: tuple[Any, ...], result: Any) -
     return result is not False
 
 
-async def _read_tree(namenode: NameNode) -> dict[str, Seen]:
+async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
     caller = namenode.caller(SUPERUSER, ("supergroup",))
     tree: dict[str, Seen] = {}
 
@@ -180,6 +192,8 @@ async def _read_tree(namenode: NameNode) -> dict[str, Seen]:
         for entry in listing.entries:
             await visit(f"{path.rstrip('/')}/{entry.name.decode()}", entry)
 
-    root = await namenode.call(directories.get_file_info, caller, FsPath.parse("/"))
-    await visit("/", root)
+    root = await namenode.call(directories.get_file_link_info, caller, FsPath.parse(top))
+    if root is None:
+        raise Divergence(f"{top} is not there")
+    await visit(top, root)
     return tree

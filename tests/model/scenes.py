@@ -7,12 +7,14 @@ from dataclasses import replace
 from tests.model.calls import (
     WEIGHTED,
     WEIGHTED_ATOMIC,
+    WEIGHTED_WITH_SNAPSHOTS,
     fresh_path,
     join,
     make_call,
     on_open_file,
     set_quota,
 )
+from tests.model.snapshot_calls import SNAPSHOT_NAMES
 from tests.model.steps import MB, MODES, NAMES, SUPERUSER, Batch, Choose, Step, World
 
 from cairnfs.testing.model import DONT_SET
@@ -42,17 +44,21 @@ def make_step(
         return Step("restart", namenode=choose.number(0, namenodes - 1))
     if kind < 7:
         return Step("retry", namenode=choose.number(0, namenodes - 1))
-    return make_call(choose, world, namenodes, choose.among(WEIGHTED))
+    operations = WEIGHTED_WITH_SNAPSHOTS if world.with_snapshots else WEIGHTED
+    return make_call(choose, world, namenodes, choose.among(operations))
 
 
 def make_batch(choose: Choose, world: World, namenodes: int) -> Batch:
     """Calls at the same time around one directory, so that they meet."""
     directories = sorted(world.usage) or ["/"]
     focus = choose.among(directories) if choose.number(0, 3) else fresh_path(choose)
-    near = World([path for path in world.paths if _is_near(path, focus)] or ["/"], world.usage)
+    near = replace(
+        world, paths=[path for path in world.paths if _is_near(path, focus)] or ["/"], scenes=()
+    )
     before: tuple[Step, ...] = ()
     if world.scenes or choose.number(0, 2):
-        before, calls = choose.among(world.scenes or SCENES)(choose, near, focus)
+        scenes = (*SCENES, *SNAPSHOT_SCENES) if world.with_snapshots else SCENES
+        before, calls = choose.among(world.scenes or scenes)(choose, near, focus)
         if choose.number(0, 2) == 0:
             calls.append(_near_call(choose, near, focus))
     else:
@@ -168,6 +174,32 @@ def one_name(choose: Choose, near: World, focus: str) -> Scene:
     ]
     return (), [choose.among(options) for _ in range(choose.among((2, 3, 4, 5)))]
 
+
+def clean_cut(choose: Choose, near: World, focus: str) -> Scene:
+    """Snapshots are taken and deleted while things come, go and change below."""
+    name = choose.among(SNAPSHOT_NAMES)
+    tops = tuple(choose.among([focus, "/", *near.snapshottable]) for _ in range(2))
+    child = join(focus, choose.among(NAMES))
+    changes = [
+        Step("create", (child,), (("overwrite", choose.number(0, 1) == 0),)),
+        Step("mkdirs", (join(child, choose.among(NAMES)),)),
+        Step("delete", (choose.among((child, choose.among(near.paths))),), RECURSIVE),
+        Step("rename", (choose.among(near.paths), child)),
+        Step("rename", (child, choose.among(near.paths))),
+        Step("set_permission", (choose.among(near.paths), choose.among(MODES))),
+        Step("set_replication", (choose.among(near.paths), choose.number(1, 4))),
+        Step("truncate", (choose.among(near.paths), choose.among((0, 1, 4)))),
+        on_open_file(choose, near, "complete", MB),
+        on_open_file(choose, near, "add_block", MB),
+    ]
+    calls = [Step("create_snapshots", (tops[: choose.among((1, 1, 2))], name))]
+    if near.snapshots and choose.number(0, 1):
+        calls.append(Step("delete_snapshot", choose.among(near.snapshots)))
+    calls += [choose.among(changes) for _ in range(choose.among((1, 2, 3, 4)))]
+    return tuple(Step("allow_snapshot", (top,)) for top in tops), calls
+
+
+SNAPSHOT_SCENES = (clean_cut, clean_cut)
 
 SCENES = (
     last_place,

@@ -55,7 +55,10 @@ def main() -> int:
         server = PostgresServer(durable=False)
         server.start()
     try:
-        walks = [run(configuration, server, seed, steps) for configuration in chosen]
+        walks = [
+            run(configuration, server, seed, steps, with_snapshots=arguments.snapshots)
+            for configuration in chosen
+        ]
     finally:
         if server is not None:
             server.close()
@@ -66,23 +69,33 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Random steps beside the model.")
     parser.add_argument("--steps", type=int, default=100_000, help="in all; default 100000")
     parser.add_argument("--config", choices=("all", *CONFIGURATIONS), default="all")
+    parser.add_argument("--snapshots", action="store_true", help="with calls of snapshots")
     parser.add_argument("--seed", type=int, help="of the choices; by default a new one")
     return parser.parse_args()
 
 
-def run(configuration: Configuration, server: PostgresServer | None, seed: int, steps: int) -> Walk:
+def run(
+    configuration: Configuration,
+    server: PostgresServer | None,
+    seed: int,
+    steps: int,
+    *,
+    with_snapshots: bool,
+) -> Walk:
     with open_on_server(configuration, server, "soak") as product:
-        done = walk(product, seed, steps, on_progress=Progress(steps))
+        done = walk(
+            product, seed, steps, on_progress=Progress(steps), with_snapshots=with_snapshots
+        )
     if done.divergence is not None:
-        show(done, server)
+        show(done, server, with_snapshots=with_snapshots)
     return done
 
 
-def show(done: Walk, server: PostgresServer | None) -> None:
+def show(done: Walk, server: PostgresServer | None, *, with_snapshots: bool) -> None:
     print(f"\n{done.configuration.name} diverged after {done.steps} steps:", flush=True)
     print(done.divergence)
     with open_on_server(done.configuration, server, "shrink") as product:
-        trace, divergence = shrink(product, done.trace)
+        trace, divergence = shrink(product, done.trace, with_snapshots=with_snapshots)
     if divergence is None:
         print("it did not diverge again when replayed; the whole trace:")
     else:

@@ -138,3 +138,7 @@ class World:
     paths: list[str] = field(default_factory=lambda: ["/"])
     usage: dict[str, tuple[int, int]] = field(default_factory=dict)  # inodes, space of directories
     scenes: tuple[Any, ...] = ()  # that batches are to play; all if none is named
+    with_snapshots: bool = False
+    snapshottable: list[str] = field(default_factory=list)
+    snapshots: list[tuple[str, str]] = field(default_factory=list)  # of what, and their names
+    in_snapshots: list[str] = field(default_factory=list)  # paths

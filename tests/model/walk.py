@@ -87,6 +87,7 @@ def walk(
     on_progress: Callable[[Walk], None] | None = None,
     batches_percent: int = 20,
     scenes: tuple[Any, ...] = (),
+    with_snapshots: bool = False,
 ) -> Walk:
     """Take random steps until there were enough, or until one diverges."""
     done = Walk(product.configuration, seed)
@@ -94,7 +95,7 @@ def walk(
     product.delays.reseed(seed)
     started_s = time.monotonic()
     try:
-        pair = Pair(product)
+        pair = Pair(product, with_snapshots=with_snapshots)
         while done.steps < steps:
             world = pair.world()
             if len(done.trace) >= EPISODE_STEPS or len(world.paths) > PATHS_MAX:
@@ -121,12 +122,12 @@ def walk(
     return done
 
 
-def replay(product: Product, trace: Trace) -> Divergence | None:
+def replay(product: Product, trace: Trace, *, with_snapshots: bool = False) -> Divergence | None:
     """Run a trace from an empty tree; concurrent ones several times."""
     concurrent = any(isinstance(step, Batch) for step in trace)
     for _ in range(REPLAYS_OF_CONCURRENT if concurrent else 1):
         try:
-            pair = Pair(product)
+            pair = Pair(product, with_snapshots=with_snapshots)
             for step in trace:
                 pair.run(step)
             pair.check_tree(0)
@@ -137,11 +138,11 @@ def replay(product: Product, trace: Trace) -> Divergence | None:
 
 
 def shrink(
-    product: Product, trace: Trace, *, budget_s: float = 60.0
+    product: Product, trace: Trace, *, budget_s: float = 60.0, with_snapshots: bool = False
 ) -> tuple[Trace, Divergence | None]:
     """A shorter trace that diverges too, by leaving out ever smaller pieces."""
     deadline_s = time.monotonic() + budget_s
-    best, divergence = trace, replay(product, trace)
+    best, divergence = trace, replay(product, trace, with_snapshots=with_snapshots)
     if divergence is None:
         return trace, None  # it needs luck: the whole trace is all there is to show
     size = max(1, len(best) // 2)
@@ -150,7 +151,9 @@ def shrink(
         shorter = False
         while position < len(best) and time.monotonic() < deadline_s:
             candidate = best[:position] + best[position + size :]
-            found = replay(product, candidate) if candidate else None
+            found = None
+            if candidate:
+                found = replay(product, candidate, with_snapshots=with_snapshots)
             if found is not None:
                 best, divergence, shorter = candidate, found, True
             else:

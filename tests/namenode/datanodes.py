@@ -175,10 +175,11 @@ class FakeDataNode:
         )
         if found:
             result.newLength = min(replica.length for replica in found.values())
-        if command.HasField("truncateBlock"):
-            result.newLength = command.truncateBlock.numBytes
+        id = block.blockId
+        if command.HasField("truncateBlock"):  # or to be copied, if it has another id
+            id, result.newLength = command.truncateBlock.blockId, command.truncateBlock.numBytes
         for node in found:
-            node.receive(block.blockId, command.newGenStamp, result.newLength)
+            node.receive(id, command.newGenStamp, result.newLength)
             result.newTaragets.add().CopyFrom(node.registration.datanodeID)
             result.newTargetStorages.append(next(iter(node.disk)))
         self.commit(result)
@@ -324,7 +325,7 @@ class FakeCluster:
         found = node.find(block.id)
         return (
             found is not None
-            and (found.stamp, found.length) == (block.generation_stamp, block.length_bytes)
+            and (found.stamp, found.length) == (block.generation_stamp, block.replica_bytes)
             and not found.is_rotten
         )
 

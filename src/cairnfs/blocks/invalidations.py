@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from cairnfs.blocks.checks import put_check
+from cairnfs.blocks.checks import forget_checks, put_check
+from cairnfs.blocks.holding import newest_row, pass_on
 from cairnfs.blocks.records import (
     Block,
     BlockId,
+    BlockState,
     Deletion,
     Invalidation,
     Replica,
@@ -58,8 +60,8 @@ def take_invalidations(
     )
     orders = []
     for storage, order in due:
-        found = tx.list_by_id(Table.BLOCKS, order.block_id)
-        if not found or _is_elsewhere(tx, found[0][1], storages, is_readable):
+        found = newest_row(tx, order.block_id)
+        if found is None or _is_elsewhere(tx, found[1], storages, is_readable):
             orders.append((storage, order))
         else:
             tx.delete(invalidation_key(storage, order.block_id))
@@ -108,6 +110,25 @@ def discard_replicas(tx: Transaction, block_id: BlockId) -> int:
     for key, replica in found:
         invalidate(tx, StorageNumber(key[1]), replica)
     return len(found)
+
+
+def discard_block(tx: Transaction, block: Block) -> None:
+    """A block's row is removed: have its replicas deleted, unless another file has them.
+
+    Of one that was being written, each DataNode of the pipeline may have a part, and nobody
+    reports those.  And a replica may be reported at this very moment, unseen by us; so it is
+    looked at once more.  A report of a complete one puts it into CHECKS, which we do see.
+    """
+    if pass_on(tx, block):
+        return
+    count = discard_replicas(tx, block.id)
+    for storage in block.targets if block.state is not BlockState.COMPLETE else ():
+        order: Invalidation | None = tx.get(invalidation_key(storage, block.id))
+        if order is None or order.generation_stamp < block.last_stamp:
+            invalidate(tx, storage, Replica(block.id, block.last_stamp, 0))
+    forget_checks(tx, block.id)
+    if block.state is not BlockState.COMPLETE and (block.targets or count):
+        put_check(tx, block.id, at_once=True)
 
 
 def _is_elsewhere(

@@ -1,9 +1,10 @@
 """Blocks, their replicas and the DataNodes that keep them, as rows.
 
-A block's row is found by its file and its place there, or by its id, and belongs to one
-file at a time; its id and generation stamp are never given out again.  A replica's row
-is found by its storage and its block, or by the block's id: so both "where is this
-block" and "what is on this storage" are one read.
+A block's row is found by its file and its place there, or by its id; its id and generation
+stamp are never given out again.  Two files that share a block, a clone and its origin, have a
+row of it each: such a block is not changed, only copied.  A replica's row is found by its
+storage and its block, or by the block's id: so both "where is this block" and "what is on this
+storage" are one read.
 
 Storages are known by number, since a replica's row is the commonest of all.
 
@@ -80,6 +81,9 @@ class CheckQueue(enum.IntEnum):
 class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One block of a file.  Its row's version says since when it is so.
 
+    A block whose end was cut while a snapshot needs it is shorter than its replicas: readers
+    are told its length, whoever judges or copies replicas goes by `replica_bytes`.
+
     While it is written, its replicas may already have a stamp that its row has not: one that
     was given to a writer who mends a pipeline, or to a recovery that is under way.
     """
@@ -92,10 +96,17 @@ class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
     newest_stamp: int = 0  # the last that was given out for it, if not its own
     is_recovering: bool = False  # its writer is gone: DataNodes are to agree on its length
     is_flushed: bool = False  # its writer has been told that something in it is safe
+    stored_bytes: int = 0  # how long its replicas are, if they are longer than the block
+    held_bytes: int = 0  # how long the longest version was that snapshots may still need
 
     def with_length(self, length_bytes: int) -> Block:
         """The same block as its writer reports it: so many bytes were written."""
         return msgspec.structs.replace(self, length_bytes=length_bytes)
+
+    @property
+    def replica_bytes(self) -> int:
+        """How long its replicas are, all of them, once it is complete."""
+        return self.stored_bytes or self.length_bytes
 
     @property
     def last_stamp(self) -> GenerationStamp:
@@ -104,7 +115,14 @@ class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def completed(self) -> Block:
         """The same block, when its replicas are what they should be."""
-        return Block(self.id, self.generation_stamp, self.length_bytes, state=BlockState.COMPLETE)
+        return Block(
+            self.id,
+            self.generation_stamp,
+            self.length_bytes,
+            BlockState.COMPLETE,
+            stored_bytes=self.stored_bytes,
+            held_bytes=self.held_bytes,
+        )
 
     def __str__(self) -> str:
         return f"blk_{self.id}_{self.generation_stamp}"
@@ -125,7 +143,7 @@ class Replica(msgspec.Struct, frozen=True, array_like=True, gc=False):
             and self.generation_stamp == block.generation_stamp
             and (
                 block.state is BlockState.UNDER_CONSTRUCTION
-                or self.length_bytes == block.length_bytes
+                or self.length_bytes == block.replica_bytes
             )
         )
 
@@ -182,11 +200,19 @@ class Invalidation(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Recovery(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A block that DataNodes have to bring to one length, under a new stamp."""
+    """A block that DataNodes have to bring to one length, under a new stamp.
+
+    Or, in the rows by inode, the last block of a closed file, of which they have to make a
+    copy for the file to go on with.  Each attempt has an id and a stamp of its own.
+    """
 
     inode_id: int
     began_ms: int
     may_remove: bool = False  # every DataNode that may have it takes part in the attempt
+    source_id: int = 0  # the block to be copied,
+    length_bytes: int = 0  # so much of it,
+    copy_id: int = 0  # to this one,
+    copy_stamp: int = 0  # with this stamp
 
 
 class Deletion(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -201,7 +227,7 @@ register(Table.DATANODES, DataNode)
 register(Table.CHECKS, Check, id_of=lambda check: check.block_id)
 register(Table.INVALIDATIONS, Invalidation, id_of=lambda invalidation: invalidation.block_id)
 register(Table.DELETIONS, Deletion)
-register(Table.RECOVERIES, Recovery)
+register(Table.RECOVERIES, Recovery, id_of=lambda recovery: recovery.copy_stamp)
 
 
 def block_key(inode_id: int, index: int) -> Key:
@@ -224,6 +250,11 @@ def deletion_key(storage: int, block_id: int) -> Key:
 
 def recovery_key(block_id: int) -> Key:
     return (Table.RECOVERIES, 0, NUMBER.pack(block_id))
+
+
+def copy_key(inode_id: int) -> Key:
+    """Where it is kept that the last block of this file is to be copied."""
+    return (Table.RECOVERIES, 1, NUMBER.pack(inode_id))
 
 
 def check_key(block_id: int, queue: CheckQueue = CheckQueue.NEW) -> Key:

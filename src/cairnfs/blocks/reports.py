@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from cairnfs.blocks.checks import put_check
+from cairnfs.blocks.holding import newest_row, put_block
 from cairnfs.blocks.invalidations import invalidate, note_deletion
 from cairnfs.blocks.records import (
     Block,
@@ -213,10 +214,10 @@ def _receive(
         return Verdict.KNOWN
     if _is_being_deleted(tx, storage, reported, as_of):
         return Verdict.DELETING
-    found = tx.list_by_id(Table.BLOCKS, reported.block_id)
-    if not found:
+    found = newest_row(tx, reported.block_id)
+    if found is None:
         return _refuse(tx, storage, reported, ids_end)
-    (block_row, block), *_ = found
+    block_row, block = found
     status = ReplicaStatus.GOOD
     if reported.state is not ReportedState.FINALIZED:
         # The report of a block that was just finished may still say that it is being written
@@ -268,7 +269,7 @@ def store_replica(
     if block.state is BlockState.COMPLETE:
         put_check(tx, block.id)
     elif block.state is BlockState.COMMITTED and replica.is_good_for(block):
-        tx.put(block_row, block.completed())
+        put_block(tx, block_row, block.completed())
 
 
 def _refuse(
@@ -276,11 +277,15 @@ def _refuse(
 ) -> Verdict:
     """A replica of no block.
 
-    One that was never made here is not ours to delete: the store may have been restored
-    from a backup (HDFS's blocks in the future).
+    It is to be deleted, unless it is a copy that was ordered.  But one that was never made here
+    is not ours to delete: the store may have been restored from a backup (HDFS's blocks in the
+    future).
     """
     if reported.block_id >= ids_end:
         return Verdict.FOREIGN
+    found = tx.list_by_id(Table.RECOVERIES, reported.generation_stamp)
+    if any(wanted.copy_id == reported.block_id for _, wanted in found):
+        return Verdict.BEING_WRITTEN  # a copy that is being made, and belongs to no file yet
     replica = Replica(reported.block_id, reported.generation_stamp, reported.length_bytes)
     invalidate(tx, storage, replica)
     return Verdict.UNWANTED

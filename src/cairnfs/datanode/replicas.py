@@ -337,25 +337,50 @@ class Replicas:
     ) -> Replica:
         """Cut a replica under recovery to the length agreed on, and finalize it.
 
-        With another block id, the result is a copy (truncate of a file that a snapshot
-        shares) and the replica stays as it was.
+        With another block id, the result is a copy, for a file that goes on without what a
+        snapshot shares, and the replica stays as it was.
         """
+        if new_block_id not in (0, block.id):
+            return self._copy_recovered(block, recovery_id, new_block_id, new_bytes)
         with self._lock:
             replica = self._checked(block.id)
             check_recovery_may_end(replica, block, recovery_id, new_bytes)
             with self.volumes.watch(replica.volume):
-                if new_block_id in (0, block.id):
-                    # Not in place: a crash must not leave something half cut as finalized.
-                    if replica.original_state is ReplicaState.FINALIZED:
-                        self._steps.move(replica, replica.volume.rbw, recovery_id)
-                        replica.original_state = ReplicaState.RBW
-                    self._bump(replica, recovery_id)
-                    self._steps.reopen(replica, None)
-                    self._steps.truncate(replica, new_bytes)
-                else:
-                    self._copy(replica, Block(new_block_id, recovery_id, new_bytes))
+                # Not in place: a crash must not leave something half cut as finalized.
+                if replica.original_state is ReplicaState.FINALIZED:
+                    self._steps.move(replica, replica.volume.rbw, recovery_id)
+                    replica.original_state = ReplicaState.RBW
+                self._bump(replica, recovery_id)
+                self._steps.reopen(replica, None)
+                self._steps.truncate(replica, new_bytes)
                 self._finalize(replica)
             return replica
+
+    def _copy_recovered(
+        self, block: Block, recovery_id: int, copy_id: int, copy_bytes: int
+    ) -> Replica:
+        """A finalized copy of the beginning of a replica under recovery, which goes on as it was.
+
+        Others are served while it is made.
+        """
+        with self._lock:
+            replica = self._checked(block.id)
+            check_recovery_may_end(replica, block, recovery_id, copy_bytes)
+            volume = replica.volume
+            reader = ReplicaReader(replica)
+        copy_block = Block(copy_id, recovery_id, copy_bytes)
+        with reader, self.volumes.watch(volume):
+            copy = self._steps.copy_file(reader, copy_block, volume, ReplicaState.RBW)
+        with self._lock, self.volumes.watch(volume):
+            replica = self._checked(block.id)
+            try:
+                check_recovery_may_end(replica, block, recovery_id, copy_bytes)
+            except IOException:
+                self._steps.unlink(copy)
+                raise
+            self._finalize(copy)
+            self._finalize(replica)
+            return copy
 
     # Moving, deleting and losing.
 
@@ -459,11 +484,6 @@ class Replicas:
         used = size_with_sums(replica.received_bytes)
         replica.volume.add_used(used - replica.used_bytes)
         replica.used_bytes = used
-
-    def _copy(self, source: Replica, block: Block) -> None:
-        """A finalized copy of the beginning of a replica, under another block id."""
-        with ReplicaReader(source) as reader:
-            self._finalize(self._steps.copy_file(reader, block, source.volume, ReplicaState.RBW))
 
     def _delete(self, replica: Replica) -> None:
         self._forget(replica)

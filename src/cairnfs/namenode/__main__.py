@@ -75,6 +75,7 @@ def settings_of(config: Config, default_store: str = "") -> NameNodeSettings:
         expiry_s=config.number("namenode.expiry_s"),
         duties=config.is_on("namenode.duties"),
         excluded_hosts_file=config.text("namenode.excluded_hosts_file"),
+        copy_always=config.is_on("snapshots.copy_always"),
         safe_mode_threshold=config.number("namenode.safe_mode_threshold"),
         datanode_stale_after_s=config.number("namenode.datanode_stale_after_s"),
         datanode_dead_after_s=config.number("namenode.datanode_dead_after_s"),

@@ -1,4 +1,4 @@
-"""Has DataNodes recover the blocks that wait for it: RECOVERIES says which.
+"""Has DataNodes recover the blocks that wait for it, or copy them: RECOVERIES says which.
 
 This belongs to the redundancy duty, whose owner is the NameNode that gives commands.  An
 attempt that was begun is known to that NameNode only.  One whose primary dies, or is not heard
@@ -8,16 +8,24 @@ begun, as soon as the duty is ours.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from cairnfs.blocks.records import Block, BlockId, StorageNumber
+from cairnfs.blocks.records import Block, Recovery, StorageNumber, copy_key
 from cairnfs.namenode.datanodes import DataNodes, LiveDataNode
 from cairnfs.namenode.safe_mode import SafeMode
-from cairnfs.namesystem.block_recovery import Attempt, Participants, begin_attempt
-from cairnfs.store.base import Reading, Scan, Store
+from cairnfs.namesystem.block_recovery import (
+    Attempt,
+    Participants,
+    begin_attempt,
+    begin_copy_attempt,
+)
+from cairnfs.namesystem.inodes import InodeId
+from cairnfs.store.base import Key, Reading, Scan, Store
 from cairnfs.store.schema import NUMBER, Table
-from cairnfs.transaction.calls import Call
+from cairnfs.transaction.calls import Call, Operation
+from cairnfs.transaction.records import decode
 from cairnfs.transaction.runner import Runner, run
 
 log = logging.getLogger(__name__)
@@ -27,12 +35,16 @@ ATTEMPT_LIMIT_S = 10.0  # for a primary to answer; twice as long each time, up t
 ATTEMPT_LIMIT_MAX_S = 80.0
 ORDERS_MAX = 50  # blocks that a DataNode is told to recover in one heartbeat
 
+_OPERATIONS: dict[int, Operation[Attempt | None]] = {0: begin_attempt, 1: begin_copy_attempt}
+"""What begins an attempt, by the kind of row: recoveries by block, copies by inode."""
+
 
 @dataclass(slots=True)
 class _Tries:
-    """What was tried with one block."""
+    """What was tried with one block, or with the copy for one file."""
 
     primary: str
+    stamp: int  # of the last attempt
     began_s: float
     limit_s: float
     by: list[str] = field(default_factory=list)  # all primaries so far, by uuid
@@ -48,30 +60,64 @@ class BlockRecoveries:
         self._store = store
         self._datanodes = datanodes
         self._safe_mode = safe_mode
-        self._tries: dict[BlockId, _Tries] = {}
+        self._tries: dict[Key, _Tries] = {}
         self._orders: dict[str, list[Attempt]] = {}  # by the uuid of the primary
-        self._after = b""
-        self._seen: set[BlockId] = set()  # in this round
+        self._after = dict.fromkeys(_OPERATIONS, b"")
+        self._seen: set[Key] = set()  # in this round
+        self._beginning: set[Key] = set()
+        self._hurried: set[asyncio.Task[None]] = set()
 
     async def step(self) -> int:
         """Begin what attempts are due; more than 0 if there are more blocks to look at."""
         if self._safe_mode.is_on:
             return 0
-        scan = Scan(Table.RECOVERIES, 0, self._after, PAGE)
-        rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
-        for row in rows:
-            block_id = BlockId(NUMBER.unpack(row.key[2])[0])
-            self._seen.add(block_id)
-            if not self._is_under_way(block_id):
-                await self._attempt(block_id)
-        if len(rows) == PAGE:
-            self._after = rows[-1].key[2]
-            return len(rows)
-        for block_id in self._tries.keys() - self._seen:  # done
-            del self._tries[block_id]
-        self._after = b""
+        left = [await self._take_page(kind) for kind in _OPERATIONS]
+        if any(left):
+            return sum(left)
+        for key in self._tries.keys() - self._seen:  # done
+            del self._tries[key]
         self._seen.clear()
         return 0
+
+    def hurry(self, inode_id: InodeId) -> None:
+        """Begin the copy for a file at once: somebody waits for it.
+
+        Should that fail, the next step does it.
+        """
+        key = copy_key(inode_id)
+        if self._safe_mode.is_on or key in self._beginning or self._is_under_way(key):
+            return
+        self._seen.add(key)
+        task = asyncio.get_running_loop().create_task(self._attempt(key))
+        self._hurried.add(task)
+        task.add_done_callback(self._end_hurry)
+
+    def note_done(self, stamp: int) -> None:
+        """An attempt has come to its end: the next copy for the same file is another one."""
+        for key, tries in list(self._tries.items()):
+            if tries.stamp == stamp:
+                del self._tries[key]
+
+    def _end_hurry(self, task: asyncio.Task[None]) -> None:
+        self._hurried.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("a copy could not be begun, and is tried again: %s", error)
+
+    async def _take_page(self, kind: int) -> int:
+        """Look at a page of what waits; more than 0 if there is another one."""
+        scan = Scan(Table.RECOVERIES, kind, self._after[kind], PAGE)
+        rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
+        for row in rows:
+            self._seen.add(row.key)
+            tries = self._tries.get(row.key)
+            recovery: Recovery = decode(Table.RECOVERIES, row.data)
+            if kind and tries is not None and tries.stamp != recovery.copy_stamp:
+                del self._tries[row.key]  # that was for an earlier copy
+            if not self._is_under_way(row.key):
+                await self._attempt(row.key)
+        has_more = len(rows) == PAGE
+        self._after[kind] = rows[-1].key[2] if has_more else b""
+        return len(rows) if has_more else 0
 
     def take(self, node: LiveDataNode) -> list[Attempt]:
         """What a DataNode is to be told now."""
@@ -85,8 +131,8 @@ class BlockRecoveries:
         self._tries.clear()
         self._orders.clear()
 
-    def _is_under_way(self, block_id: BlockId) -> bool:
-        tries = self._tries.get(block_id)
+    def _is_under_way(self, key: Key) -> bool:
+        tries = self._tries.get(key)
         if tries is None:
             return False
         node = self._datanodes.get(tries.primary)
@@ -97,34 +143,43 @@ class BlockRecoveries:
             and self._datanodes.now_s() - tries.began_s < tries.limit_s
         )
 
-    async def _attempt(self, block_id: BlockId) -> None:
+    async def _attempt(self, key: Key) -> None:
         def choose(block: Block) -> Participants | None:
-            return self._choose(block)
+            return self._choose(key, block)
 
-        attempt: Attempt | None = await run(self._runner, Call(begin_attempt, (block_id, choose)))
+        if key in self._beginning:
+            return
+        self._beginning.add(key)
+        try:
+            (id,) = NUMBER.unpack(key[2])
+            attempt = await run(self._runner, Call(_OPERATIONS[key[1]], (id, choose)))
+        finally:
+            self._beginning.discard(key)
         if attempt is None:
             return
         found = self._datanodes.storage(attempt.participants.primary)
         if found is None:  # it has gone meanwhile
             return
         uuid = found[0].record.uuid
-        before = self._tries.get(block_id)
+        before = self._tries.get(key)
         limit_s = ATTEMPT_LIMIT_S if before is None else before.limit_s * 2
-        self._tries[block_id] = _Tries(
+        self._tries[key] = _Tries(
             uuid,
+            attempt.stamp,
             self._datanodes.now_s(),
             min(limit_s, ATTEMPT_LIMIT_MAX_S),
             [*(before.by if before is not None else ()), uuid],
         )
         self._orders.setdefault(uuid, []).append(attempt)
         log.info(
-            "%s is recovered by %s as generation %d",
+            "%s is %s by %s as generation %d",
             attempt.block,
+            "recovered" if attempt.copy_id is None else f"copied to blk_{attempt.copy_id}",
             found[0].record.transfer_address,
             attempt.stamp,
         )
 
-    def _choose(self, block: Block) -> Participants | None:
+    def _choose(self, key: Key, block: Block) -> Participants | None:
         """Those that answer; first of all one that has not tried yet."""
         storages: dict[StorageNumber, LiveDataNode] = {}
         silent = 0
@@ -138,7 +193,7 @@ class BlockRecoveries:
                 silent += 1
         if not storages:
             return None
-        tries = self._tries.get(block.id)
+        tries = self._tries.get(key)
         by = tries.by if tries is not None else []
         primary = min(
             storages,

@@ -22,6 +22,7 @@ from cairnfs.namesystem import append as appending
 from cairnfs.namesystem import lease_recovery
 from cairnfs.namesystem import truncate as truncating
 from cairnfs.namesystem.append import ChooseReplicas
+from cairnfs.namesystem.block_copies import BlockCopyNeeded, begin_copy
 from cairnfs.namesystem.files import is_file_closed
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.open_files import OpenFile, get_open_files
@@ -34,6 +35,8 @@ CALLS = Service(CLIENT_PROTOCOL)
 
 RECOVERY_WAIT_S = 5.0  # for DataNodes to recover a block
 RECOVERY_POLL_S = 0.2
+COPY_WAIT_S = 20.0  # for DataNodes to copy a block: a heartbeat, and the time it takes
+COPY_POLL_S = 0.1
 OPEN_FILES_MAX = 1000  # dfs.namenode.list.openfiles.num.responses
 
 _parse = FsPath.parse
@@ -47,20 +50,36 @@ def run_or_release(
 ) -> None:
     """Run an operation that wants to write a file; take the file from a writer who is gone.
 
-    Then it is run again: that may have closed the file.  `finish` is told the result.
+    Then it is run again: that may have closed the file.  And if DataNodes have to copy a block
+    first, again and again for a while.  `finish` is told the result.
     """
     call.namenode.safe_mode.check_off(operation.name, arguments)
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + COPY_WAIT_S
 
     def attempt(may_release: bool) -> None:
         def done(result: Any, error: BaseException | None) -> None:
             if isinstance(error, lease_recovery.LeaseRecoveryNeeded) and may_release:
                 release(error)
+            elif isinstance(error, BlockCopyNeeded) and loop.time() < end_s:
+                copy(error)
             elif error is not None:
                 call.fail(error)
             else:
                 finish(result)
 
         call.start(operation, done, call.caller, *arguments)
+
+    def copy(needed: BlockCopyNeeded) -> None:
+        def begun(inode_id: InodeId | None, error: BaseException | None) -> None:
+            if error is not None:
+                call.fail(error)
+                return
+            if inode_id is not None and call.namenode.gives_commands:
+                call.namenode.block_recoveries.hurry(inode_id)
+            loop.call_later(COPY_POLL_S, attempt, False)
+
+        call.start(begin_copy, begun, call.caller, needed.path)
 
     def release(needed: lease_recovery.LeaseRecoveryNeeded) -> None:
         def released(is_closed: bool | None, error: BaseException | None) -> None:
@@ -99,6 +118,7 @@ def append(call: IncomingCall, request: pb.AppendRequestProto) -> None:
         request.flag,
         _choose_replicas(call.namenode, "append", path),
         call.namenode.lease_soft_limit_ms,
+        call.namenode.settings.copy_always,
     )
 
 

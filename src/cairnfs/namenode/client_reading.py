@@ -47,7 +47,7 @@ def get_block_locations(call: IncomingCall, request: pb.GetBlockLocationsRequest
         return response
 
     call.run(
-        file_blocks.get_block_locations,
+        located.get_block_locations,
         encode,
         _parse(request.src),
         to_signed(request.offset),

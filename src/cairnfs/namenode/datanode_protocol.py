@@ -165,6 +165,7 @@ async def _commit_recovered(
     await namenode.call(
         block_recovery.commit_block_synchronization, block, stamp, length_bytes, removes, storages
     )
+    namenode.block_recoveries.note_done(stamp)
     what = "removed" if removes else f"recovered with {length_bytes} bytes as generation {stamp}"
     log.info("%s was %s", block, what)
     return pb.CommitBlockSynchronizationResponseProto()
@@ -260,10 +261,10 @@ def _add_recoveries(
         message = command.recoveryCmd.blocks.add(newGenStamp=attempt.stamp)
         storages = attempt.participants.storages
         fill_block_to_write(message.block, namenode, LocatedBlock(attempt.block, 0, storages))
-        if attempt.cut_bytes is not None:
-            message.truncateBlock.blockId = attempt.block.id
-            message.truncateBlock.genStamp = attempt.stamp
-            message.truncateBlock.numBytes = attempt.cut_bytes
+        if attempt.cut is not None:
+            message.truncateBlock.blockId = attempt.cut.id
+            message.truncateBlock.genStamp = attempt.cut.generation_stamp
+            message.truncateBlock.numBytes = attempt.cut.length_bytes
 
 
 def _add_transfers(
@@ -276,7 +277,7 @@ def _add_transfers(
     for transfer in transfers:
         block = transfer.block
         command.blocks.add(
-            blockId=block.id, genStamp=block.generation_stamp, numBytes=block.length_bytes
+            blockId=block.id, genStamp=block.generation_stamp, numBytes=block.replica_bytes
         )
         _add_targets(command, transfer.targets)
 

@@ -373,7 +373,7 @@ class DataNodes:
         node.transfers.append(transfer)
         self._refresh(node)
         numbers = [target.storage.number for target in transfer.targets]
-        self.promise(numbers, transfer.block.length_bytes)
+        self.promise(numbers, transfer.block.replica_bytes)
 
     def policy_of(self, file: Inode) -> StoragePolicy:
         """The storage policy of a file: until files have one, the default."""

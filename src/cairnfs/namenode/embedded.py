@@ -32,6 +32,7 @@ from cairnfs.namesystem import (
     files,
     lease_recovery,
     leases,
+    located,
     pipelines,
     quota_operations,
     rename,
@@ -261,14 +262,14 @@ class ClientProtocol:
     def get_block_locations(
         self, path: str, offset_bytes: int = 0, length_bytes: int = LENGTH_MAX_BYTES
     ) -> file_blocks.LocatedBlocks:
-        located: file_blocks.LocatedBlocks = self._call(
-            file_blocks.get_block_locations, FsPath.parse(path), offset_bytes, length_bytes
+        found = self._call(
+            located.get_block_locations, FsPath.parse(path), offset_bytes, length_bytes
         )
-        if located.access_time_is_stale:
+        if found.access_time_is_stale:
             # As in HDFS, to read is not refused because this cannot be written.
             with contextlib.suppress(HdfsError):
-                self._run(attributes.update_access_time, located.inode_id)
-        return located
+                self._run(attributes.update_access_time, found.inode_id)
+        return found
 
     def renew_lease(self) -> None:
         self._call(leases.renew_lease, self.client_name)

@@ -19,6 +19,7 @@ from cairnfs.namenode.lease_expiry import LEASES, LeaseExpiry
 from cairnfs.namenode.opening import OpenStore, open_store
 from cairnfs.namenode.redundancy import REDUNDANCY, Redundancy
 from cairnfs.namenode.safe_mode import SafeMode
+from cairnfs.namenode.scheduling import SCHEDULES, Scheduling
 from cairnfs.namenode.trash import TRASH, Trash
 from cairnfs.namesystem.lookup import prefetch_paths
 from cairnfs.namesystem.permissions import Caller, make_caller
@@ -73,8 +74,10 @@ class NameNode:
             LEASES: self.lease_expiry.step,
             REDUNDANCY: self.care_for_blocks,
         }
+        superuser = self.caller(self.superuser)
+        self.scheduling = Scheduling(self._runner, self.safe_mode, superuser, clock)
+        duties[SCHEDULES] = self.scheduling.step
         if settings.trash.emptier_interval_ms:
-            superuser = self.caller(self.superuser)
             trash = Trash(self._runner, clock, self.safe_mode, settings.trash, superuser)
             duties[TRASH] = trash.step
         self._duties = Duties(

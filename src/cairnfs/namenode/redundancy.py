@@ -43,6 +43,7 @@ from cairnfs.clock import Clock
 from cairnfs.namenode.datanodes import DataNodes, Transfer
 from cairnfs.namenode.departures import Departures
 from cairnfs.namenode.safe_mode import SafeMode
+from cairnfs.namesystem.block_recovery import recover_deleted
 from cairnfs.namesystem.redundancy import (
     BlockFacts,
     Settled,
@@ -208,6 +209,8 @@ class Redundancy:
                 await run(self._runner, Call(forget_block, (block_id,)))
             elif facts.block.state is BlockState.COMPLETE:
                 settled += await self._help(facts)
+            elif await run(self._runner, Call(recover_deleted, (block_id,))):
+                settled.append((block_id, facts.news, None))
         if not settled:
             return
         done = await run(self._runner, Call(settle_checks, (settled,)))
@@ -259,8 +262,8 @@ class Redundancy:
                 integrity = _integrity(facts, replica)
                 replicas.append(ReplicaView(target.node, target.storage, integrity, is_excess))
         return BlockView(
-            length_bytes=facts.block.length_bytes,
-            replication=facts.file.replication,
+            length_bytes=facts.block.replica_bytes,
+            replication=facts.file.effective_replication,
             policy=self._datanodes.policy_of(facts.file),
             replicas=tuple(replicas),
             state=facts.block.state,

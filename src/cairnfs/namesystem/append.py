@@ -6,10 +6,17 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from cairnfs.blocks.holding import judged, put_block
 from cairnfs.blocks.records import Block, BlockState, StorageNumber, block_key
 from cairnfs.blocks.reports import good_replicas
 from cairnfs.errors import FileAlreadyExistsException, FileNotFoundException
 from cairnfs.namesystem import leases
+from cairnfs.namesystem.block_copies import (
+    BlockCopyNeeded,
+    must_be_copied,
+    new_copy_of,
+    replace_last_block,
+)
 from cairnfs.namesystem.file_blocks import LocatedBlock, last_block
 from cairnfs.namesystem.files import CreateFlag
 from cairnfs.namesystem.inodes import Inode
@@ -19,6 +26,7 @@ from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.quotas import charge_space
 from cairnfs.namesystem.status import FileStatus, status_of
+from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -42,8 +50,13 @@ def append(
     flags: int,
     choose: ChooseReplicas,
     soft_limit_ms: int = leases.SOFT_LIMIT_MS,
+    copy_always: bool = False,
 ) -> LastBlockWithStatus:
-    """Open a closed file to write at its end; with NEW_BLOCK, not into its last block."""
+    """Open a closed file to write at its end; with NEW_BLOCK, not into its last block.
+
+    A last block of which others need more than there is of it, or have it too, is copied
+    first: BlockCopyNeeded says so.
+    """
     leases.check_holder(holder)
     lookup = resolve_to_write(tx, caller, path)
     file = lookup.target
@@ -63,22 +76,38 @@ def append(
     if last is not None and flags & CreateFlag.NEW_BLOCK.value:
         located = LocatedBlock(last, file.length_bytes - last.length_bytes)
     elif last is not None and last.length_bytes < file.block_size_bytes:
-        opened, located = _open_last_block(tx, lookup, opened, last, choose)
+        opened, located = _open_last_block(tx, lookup, opened, last, choose, copy_always)
     tx.put(key_of(file), opened)
     leases.grant(tx, file.id, holder, caller)
     return LastBlockWithStatus(located, status_of(tx, opened))
 
 
 def _open_last_block(
-    tx: Transaction, lookup: Lookup, file: Inode, last: Block, choose: ChooseReplicas
+    tx: Transaction,
+    lookup: Lookup,
+    file: Inode,
+    last: Block,
+    choose: ChooseReplicas,
+    copy_always: bool,
 ) -> tuple[Inode, LocatedBlock]:
     """The last block has room: it is written again, where its good replicas are.
 
     Its stamp is a new one as soon as the writer has set up a pipeline.
     """
-    targets = choose(last, good_replicas(tx, last))
+    tx.need(ids=[(int(table), last.id) for table in (Table.BLOCKS, Table.REPLICAS)])
+    targets = choose(last, good_replicas(tx, judged(tx, last)))
+    if must_be_copied(tx, file, last, always=copy_always):
+        if targets:
+            raise BlockCopyNeeded(
+                f"Failed to APPEND_FILE {lookup.path} because its last block {last} is being"
+                " copied: others have it too. Try again later.",
+                lookup.path,
+            )
+        copy = new_copy_of(tx, last)  # its data is kept elsewhere, by callers in this process
+        replace_last_block(tx, file, last, copy)
+        last = copy
     block = msgspec.structs.replace(last, state=BlockState.UNDER_CONSTRUCTION, targets=targets)
-    tx.put(block_key(file.id, file.block_count - 1), block)
+    put_block(tx, block_key(file.id, file.block_count - 1), block)
     room_bytes = file.block_size_bytes - last.length_bytes
     charge_space(tx, lookup.path, lookup.ancestors, room_bytes * file.replication)
     opened = msgspec.structs.replace(

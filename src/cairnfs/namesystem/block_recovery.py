@@ -17,29 +17,31 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from cairnfs.blocks.checks import put_check
+from cairnfs.blocks.holding import judged, needed_bytes, newest_row, put_block
 from cairnfs.blocks.records import (
     Block,
+    BlockId,
     BlockState,
     GenerationStamp,
     Recovery,
     Replica,
     StorageNumber,
-    block_key,
+    copy_key,
     recovery_key,
 )
-from cairnfs.blocks.reports import store_replica
+from cairnfs.blocks.reports import good_replicas, store_replica
 from cairnfs.errors import FileNotFoundException, IOException
+from cairnfs.namesystem.block_copies import find_wanted, finish_copy
 from cairnfs.namesystem.file_blocks import (
     check_blocks_complete,
     close_file,
     count_finished,
     remove_open_block,
 )
-from cairnfs.namesystem.inodes import Inode, InodeId
+from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.lookup import Lookup, path_of, resolve
 from cairnfs.namesystem.pipelines import next_stamp
 from cairnfs.store.base import Key
-from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -62,20 +64,22 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     block: Block  # under the stamp that its replicas have at least
     stamp: GenerationStamp  # that they are to have
     participants: Participants
+    copy_id: BlockId | None = None  # if they are to be left alone, and copied to this block
 
     @property
-    def cut_bytes(self) -> int | None:
-        """The length to cut it to; None: as much as all of them have."""
-        is_cut = self.block.state is BlockState.TRUNCATING
-        return self.block.length_bytes if is_cut else None
+    def cut(self) -> Block | None:
+        """What it is to be cut to; None: as much as all of them have."""
+        if self.copy_id is None and self.block.state is not BlockState.TRUNCATING:
+            return None
+        id = self.block.id if self.copy_id is None else self.copy_id
+        return msgspec.structs.replace(self.block, id=id, generation_stamp=self.stamp)
 
 
-def begin_recovery(tx: Transaction, file: Inode, last: Block) -> None:
+def begin_recovery(tx: Transaction, id: InodeId, row: Key, last: Block) -> None:
     """The last block of a file waits for DataNodes to agree on it."""
     tx.get(recovery_key(last.id))
-    tx.put(recovery_key(last.id), Recovery(file.id, tx.now_ms))
-    recovering = msgspec.structs.replace(last, is_recovering=True)
-    tx.put(block_key(file.id, file.block_count - 1), recovering)
+    tx.put(recovery_key(last.id), Recovery(id, tx.now_ms))
+    put_block(tx, row, msgspec.structs.replace(last, is_recovering=True))
 
 
 @operation()
@@ -84,20 +88,62 @@ def begin_attempt(tx: Transaction, block_id: int, choose: ChooseParticipants) ->
     recovery: Recovery | None = tx.get(recovery_key(block_id))
     if recovery is None:
         return None
-    found = tx.list_by_id(Table.BLOCKS, block_id)
-    if not found or not found[0][1].is_recovering:  # the file was deleted
+    found = newest_row(tx, BlockId(block_id))
+    if found is None or not found[1].is_recovering:  # the file was deleted
         tx.delete(recovery_key(block_id))
         return None
-    row, block = found[0]
+    row, block = found
     participants = choose(block)
     if participants is None:
         return None
     stamp = next_stamp(tx, block)
-    tx.put(row, msgspec.structs.replace(block, newest_stamp=stamp))
+    _find_file(tx, row)
+    put_block(tx, row, msgspec.structs.replace(block, newest_stamp=stamp))
     attempted = msgspec.structs.replace(recovery, may_remove=participants.are_all)
     if attempted != recovery:
         tx.put(recovery_key(block_id), attempted)
     return Attempt(block, stamp, participants)
+
+
+@operation()
+def begin_copy_attempt(
+    tx: Transaction, inode_id: InodeId, choose: ChooseParticipants
+) -> Attempt | None:
+    """Choose who is to copy the last block of a file, and to which; None: nothing to do now."""
+    found = find_wanted(tx, inode_id)
+    if found is None:
+        return None
+    wanted, last = found
+    now = judged(tx, last)
+    source = msgspec.structs.replace(now, targets=tuple(good_replicas(tx, now)))
+    participants = choose(source) if now.state is BlockState.COMPLETE else None
+    if participants is None:
+        return None
+    newest = max(now.last_stamp, wanted.copy_stamp)
+    stamp = next_stamp(tx, msgspec.structs.replace(now, newest_stamp=newest))
+    copy_id = BlockId(tx.next_number("block id"))
+    attempted = msgspec.structs.replace(wanted, copy_id=copy_id, copy_stamp=stamp)
+    tx.put(copy_key(inode_id), attempted)
+    return Attempt(now, stamp, participants, copy_id)
+
+
+@operation()
+def recover_deleted(tx: Transaction, block_id: BlockId) -> bool:
+    """If a file was deleted while it was written, finish what snapshots need of its last block.
+
+    Its writer has lost it: were it not finished by DataNodes, it would be gone when they are
+    started again.  False: the file is there.
+    """
+    found = newest_row(tx, block_id)
+    if found is None:
+        return True
+    row, block = found
+    if _find_file(tx, row) is not None:
+        return False
+    is_open = block.state is BlockState.UNDER_CONSTRUCTION and not block.is_recovering
+    if is_open and block.targets and needed_bytes(tx, row, block):
+        begin_recovery(tx, InodeId(row[1]), row, block)
+    return True
 
 
 @operation()
@@ -111,16 +157,19 @@ def commit_block_synchronization(
 ) -> None:
     """DataNodes have agreed: these storages have the block, so long, under this stamp.
 
-    Or nobody has anything of it, and it is to be removed.  Saying it twice is allowed.
+    Or nobody has anything of it, and it is to be removed.  Or they have made a copy of it.
+    Saying it twice is allowed.
     """
-    found = tx.list_by_id(Table.BLOCKS, block.id)
-    if not found:
+    if finish_copy(tx, block.id, stamp, length_bytes, storages):
+        return
+    found = newest_row(tx, block.id)
+    if found is None:
         if removes:
             return
         raise IOException(f"Block (={block}) not found")
-    row, stored = found[0]
-    path = path_of(tx, InodeId(row[1]))
-    if path is None:
+    row, stored = found
+    lookup = _find_file(tx, row)
+    if lookup is None and not needed_bytes(tx, row, stored):
         raise FileNotFoundException(f"The file of {block} was deleted")
     if stored.state is BlockState.COMPLETE:
         return
@@ -129,18 +178,34 @@ def commit_block_synchronization(
             f"The recovery id {stamp} does not match current recovery id {stored.newest_stamp}"
             f" for block {block}"
         )
-    lookup = resolve(tx, path)
-    file = lookup.target
-    assert file is not None, f"{path} is where inode {row[1]} is"
     if removes:
         _check_may_remove(tx, stored)
-        file = remove_open_block(tx, lookup, file, stored)
-    else:
-        file = _finish(tx, lookup, file, row, stored, stamp, length_bytes, storages)
     tx.get(recovery_key(stored.id))
     tx.delete(recovery_key(stored.id))
+    if lookup is None:  # a snapshot needs it
+        _finish(tx, f"inode {row[1]}", row, stored, stamp, length_bytes, storages)
+        return
+    file = lookup.target
+    assert file is not None, f"{lookup.path} is where inode {row[1]} is"
+    if removes:
+        file = remove_open_block(tx, lookup, file, stored)
+    else:
+        if length_bytes > file.block_size_bytes:
+            raise IOException(
+                f"{block} of {lookup.path} was recovered with {length_bytes} bytes, but no block"
+                f" of it has more than {file.block_size_bytes}"
+            )
+        _finish(tx, str(lookup.path), row, stored, stamp, length_bytes, storages)
+        if stored.state is not BlockState.TRUNCATING:
+            file = count_finished(tx, lookup, file, length_bytes)
     if check_blocks_complete(tx, file):
         close_file(tx, file)
+
+
+def _find_file(tx: Transaction, row: Key) -> Lookup | None:
+    """Where the file of a block is, and so what snapshots need of it; None: it is deleted."""
+    path = path_of(tx, InodeId(row[1]))
+    return None if path is None else resolve(tx, path)
 
 
 def _check_may_remove(tx: Transaction, block: Block) -> None:
@@ -159,29 +224,25 @@ def _check_may_remove(tx: Transaction, block: Block) -> None:
 
 def _finish(
     tx: Transaction,
-    lookup: Lookup,
-    file: Inode,
+    where: str,
     row: Key,
     block: Block,
     stamp: int,
     length_bytes: int,
     storages: Sequence[StorageNumber],
-) -> Inode:
+) -> None:
+    """These storages have the block, and nobody writes it any more."""
     is_cut = block.state is BlockState.TRUNCATING
-    if not block.length_bytes <= length_bytes <= file.block_size_bytes or (
-        is_cut and length_bytes != block.length_bytes
-    ):
+    if length_bytes < block.length_bytes or (is_cut and length_bytes != block.length_bytes):
         raise IOException(
-            f"{block} of {lookup.path} was recovered with {length_bytes} bytes, but has to have"
+            f"{block} of {where} was recovered with {length_bytes} bytes, but has to have"
             f" {'' if is_cut else 'at least '}{block.length_bytes}"
         )
     committed = Block(
         block.id, GenerationStamp(stamp), length_bytes, BlockState.COMMITTED, block.targets
     )
-    tx.put(row, committed)
+    put_block(tx, row, committed)
     for storage in storages:
-        store_replica(
-            tx, storage, Replica(block.id, committed.generation_stamp, length_bytes), row, committed
-        )
+        replica = Replica(block.id, committed.generation_stamp, length_bytes)
+        store_replica(tx, storage, replica, row, committed)
     put_check(tx, block.id)  # others may have it too, outdated now
-    return file if is_cut else count_finished(tx, lookup, file, length_bytes)

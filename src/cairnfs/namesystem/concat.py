@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.blocks.checks import put_check
+from cairnfs.blocks.holding import needed_bytes
 from cairnfs.blocks.records import block_key
 from cairnfs.errors import (
     HadoopIllegalArgumentException,
@@ -100,8 +101,10 @@ def _check_source(
 def _move_blocks(tx: Transaction, source: Inode, file: Inode, block_count: int) -> int:
     """Key a source's block rows to the target, after the `block_count` there are."""
     for index, block in enumerate(blocks_of(tx, source)):
-        tx.delete(block_key(source.id, index))
-        tx.put_new(block_key(file.id, block_count + index), block)
+        key = block_key(source.id, index)
+        moved = msgspec.structs.replace(block, held_bytes=needed_bytes(tx, key, block))
+        tx.delete(key)
+        tx.put_new(block_key(file.id, block_count + index), moved)
         if source.replication != file.replication:
             put_check(tx, block.id, at_once=True)
     return block_count + source.block_count

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from cairnfs.blocks.checks import put_check
 from cairnfs.blocks.records import Block, block_key
 from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
 from cairnfs.namesystem import leases
@@ -42,7 +43,7 @@ class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     kind: Kind
     covered_txid: int = 0  # of older versions of CairnFS; not looked at any more
-    inode: Inode | None = None  # as it was; None: blocks that were taken out of a file
+    inode: Inode | None = None  # as it was, by which its blocks are cared for
     until: int = 0  # the TxID at which it was detached; 0: when this row was written
     after: bytes = b""  # what is below was looked at up to here
     is_holding: bool = False  # and some of that is needed by a snapshot
@@ -51,7 +52,7 @@ class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 register(Table.ORPHANS, Orphan)
-register(Table.HELD, Orphan)
+register(Table.HELD, Orphan, id_of=lambda orphan: orphan.inode.id if orphan.inode else 0)
 
 
 @operation(at_most_once=True)
@@ -106,9 +107,17 @@ def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
         forget_snapshottable(tx, target)
     if target.is_directory or target.block_count:
         tx.put_new(orphan_key(target.children_id), Orphan(target.kind, inode=target))
+        check_open_block(tx, target)
 
 
-def detach_blocks(tx: Transaction, blocks: Sequence[tuple[Key, Block]]) -> None:
+def check_open_block(tx: Transaction, file: Inode) -> None:
+    """A file is deleted while it is written: DataNodes finish what snapshots need of it."""
+    if file.has_open_block:
+        last: Block = tx.get(block_key(file.id, file.block_count - 1))
+        put_check(tx, last.id, at_once=True)
+
+
+def detach_blocks(tx: Transaction, file: Inode, blocks: Sequence[tuple[Key, Block]]) -> None:
     """Take blocks out of a file, to be reclaimed as those of a deleted one are.
 
     What a snapshot needs stays behind as a past version; the replicas are those of the orphan.
@@ -119,7 +128,7 @@ def detach_blocks(tx: Transaction, blocks: Sequence[tuple[Key, Block]]) -> None:
     for index, (key, block) in enumerate(blocks):
         tx.delete(key)
         tx.put_new(block_key(id, index), block)
-    tx.put_new(orphan_key(id), Orphan(Kind.FILE))
+    tx.put_new(orphan_key(id), Orphan(Kind.FILE, inode=msgspec.structs.replace(file, id=id)))
 
 
 def orphan_key(id: int) -> Key:

@@ -1,4 +1,4 @@
-"""The blocks of a file: allocating, giving back, finishing and finding them.
+"""The blocks of a file: allocating, giving back and finishing them.
 
 Invariant: the rows of a file's blocks are numbered from 0 to
 `block_count - 1`, and only the last may be under construction, which
@@ -16,6 +16,8 @@ from collections.abc import Callable
 import msgspec
 
 from cairnfs.blocks.checks import put_check
+from cairnfs.blocks.holding import judged, put_block
+from cairnfs.blocks.invalidations import discard_block
 from cairnfs.blocks.records import (
     Block,
     BlockId,
@@ -24,24 +26,19 @@ from cairnfs.blocks.records import (
     StorageNumber,
     block_key,
 )
-from cairnfs.blocks.reports import good_replicas, need_replicas, replicas_of
+from cairnfs.blocks.reports import good_replicas, replicas_of
 from cairnfs.errors import (
-    IllegalArgumentException,
     IOException,
     NotReplicatedYetException,
 )
 from cairnfs.namesystem import leases
-from cairnfs.namesystem.attributes import access_time_is_stale
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.lookup import Lookup, file_at, key_of, resolve_to_read
+from cairnfs.namesystem.lookup import Lookup, key_of
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import (
-    Access,
     Caller,
-    check_access,
 )
 from cairnfs.namesystem.quotas import charge_space, refund, space
-from cairnfs.namesystem.redundancy import discard_block
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
@@ -144,35 +141,6 @@ def abandon_block(
     remove_open_block(tx, lookup, file, last)
 
 
-@operation(mutates=False)
-def get_block_locations(
-    tx: Transaction, caller: Caller, path: FsPath, offset_bytes: int, length_bytes: int
-) -> LocatedBlocks:
-    """The blocks that hold a range of a file, with one more if it ends at a block's end."""
-    if offset_bytes < 0:
-        raise IllegalArgumentException(f"Negative offset is not supported. File: {path}")
-    if length_bytes < 0:
-        raise IllegalArgumentException(f"Negative length is not supported. File: {path}")
-    # HDFS says that a file does not exist before it asks whether the caller may know; we ask.
-    lookup = resolve_to_read(tx, caller, path)
-    file = file_at(lookup)
-    check_access(caller, file, Access.READ, lookup.path)
-
-    located = _located(blocks_of(tx, file))
-    chosen = _choose_blocks(located, offset_bytes, offset_bytes + length_bytes)
-    last = located[-1:]
-    need_replicas(tx, {each.block.id for each in chosen + last})
-    return LocatedBlocks(
-        file.id,
-        file.length_bytes,
-        file.under_construction,
-        [find_replicas(tx, each) for each in chosen],
-        find_replicas(tx, last[0]) if last else None,
-        bool(located) and not file.has_open_block,
-        access_time_is_stale(file, tx.now_ms),
-    )
-
-
 def finish_last_block(
     tx: Transaction, lookup: Lookup, file: Inode, reported: Block | None
 ) -> Inode:
@@ -185,7 +153,7 @@ def finish_last_block(
     _check_reported(lookup, file, last, reported)
     length = reported.length_bytes
     finished = _finished(tx, msgspec.structs.replace(last, length_bytes=length), file.replication)
-    tx.put(block_key(file.id, file.block_count - 1), finished)
+    put_block(tx, block_key(file.id, file.block_count - 1), finished)
     return count_finished(tx, lookup, file, length)
 
 
@@ -264,7 +232,8 @@ def last_block(tx: Transaction, file: Inode) -> Block | None:
 
 def find_replicas(tx: Transaction, located: LocatedBlock) -> LocatedBlock:
     """Where a reader finds the block; one that is being written, where its writer writes."""
-    block = located.block
+    block = judged(tx, located.block) if located.block.stored_bytes else located.block
+    located = msgspec.structs.replace(located, block=block)
     if block.state in (BlockState.UNDER_CONSTRUCTION, BlockState.TRUNCATING):
         return msgspec.structs.replace(located, storages=block.targets)
     storages = good_replicas(tx, block)
@@ -349,25 +318,6 @@ def _check_reported(lookup: Lookup, file: Inode, last: Block, reported: Block) -
             f"Block {_show(last)} of {lookup.path} cannot be {reported.length_bytes} bytes long:"
             f" its size is {file.block_size_bytes}"
         )
-
-
-def _located(blocks: list[Block]) -> list[LocatedBlock]:
-    located = []
-    offset_bytes = 0
-    for block in blocks:
-        located.append(LocatedBlock(block, offset_bytes))
-        offset_bytes += block.length_bytes
-    return located
-
-
-def _choose_blocks(located: list[LocatedBlock], start: int, end: int) -> list[LocatedBlock]:
-    """The block that holds `start`, and those after it that begin before `end`."""
-    index = 0
-    if located and located[0].block.length_bytes:  # HDFS begins with an empty first block
-        while index < len(located) and located[index].end_bytes <= start:
-            index += 1
-    rest = located[index + 1 :]
-    return located[index : index + 1] + [block for block in rest if block.offset_bytes < end]
 
 
 def _block_at(tx: Transaction, file: Inode, index: int) -> Block | None:

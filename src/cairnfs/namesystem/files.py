@@ -188,7 +188,11 @@ def set_replication(tx: Transaction, caller: Caller, path: FsPath, replication: 
         return False
     if file.replication == replication:
         return True
-    changed = msgspec.structs.replace(file, replication=replication)
+    held = 0
+    if tx.covered:
+        now = file.replication if tx.is_held(key_of(file)) else 0
+        held = max(file.held_replication, now)
+    changed = msgspec.structs.replace(file, replication=replication, held_replication=held)
     difference_bytes = charged_space(changed) - charged_space(file)
     change_space(tx, lookup.path, lookup.ancestors, difference_bytes)
     tx.put(key_of(file), changed)

@@ -111,6 +111,9 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     origin: Origin | None = None
     is_virtual: bool = False  # found in an origin, hence without a row: never stored
 
+    # Files: the most replicas that an older version asks for which snapshots may still need.
+    held_replication: int = 0
+
     @property
     def children_id(self) -> int:
         """Under what the rows of a directory's children are kept."""
@@ -120,6 +123,11 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def visible_bytes(self) -> int:
         """How long a file is to whoever asks: with what is known of its open block."""
         return self.length_bytes + self.open_bytes
+
+    @property
+    def effective_replication(self) -> int:
+        """How many replicas the blocks of a file have: for itself and for its snapshots."""
+        return max(self.replication, self.held_replication)
 
     @property
     def is_directory(self) -> bool:

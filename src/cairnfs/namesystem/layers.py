@@ -20,7 +20,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from cairnfs.blocks.records import Block, BlockState, block_key
+from cairnfs.blocks.holding import newest_row
+from cairnfs.blocks.records import Block, block_key
 from cairnfs.namesystem.inodes import Inode, InodeId, Origin
 from cairnfs.store.base import Count, Key, Totals
 from cairnfs.store.schema import NUMBER, Table
@@ -209,16 +210,19 @@ def shared_blocks(tx: Transaction, virtual: Inode) -> list[Block]:
     for index in range(virtual.block_count):
         then: Block | None = rows.get(block_key(original, index))
         assert then is not None, f"inode {original} lacks block {index}"
-        now: Block | None = tx.get_by_id(Table.BLOCKS, then.id)
-        assert now is not None, f"{then} is needed, but has no row"
-        blocks.append(_pointer(now, then.length_bytes))
+        found = newest_row(tx, then.id)
+        assert found is not None, f"{then} is needed, but has no row"
+        blocks.append(_pointer(found[1], then.length_bytes))
     return blocks
 
 
 def _pointer(block: Block, length_bytes: int) -> Block:
     """The block as far as another file has it."""
     return msgspec.structs.replace(
-        block, length_bytes=length_bytes, state=BlockState.COMPLETE, targets=()
+        block.completed(),
+        length_bytes=length_bytes,
+        stored_bytes=block.replica_bytes,
+        held_bytes=0,
     )
 
 

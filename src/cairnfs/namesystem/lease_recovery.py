@@ -8,6 +8,7 @@ first (`block_recovery`); one that was committed waits for a DataNode to report 
 
 from __future__ import annotations
 
+from cairnfs.blocks.holding import put_block
 from cairnfs.blocks.records import block_key
 from cairnfs.errors import AlreadyBeingCreatedException, RecoveryInProgressException
 from cairnfs.namesystem import leases
@@ -103,11 +104,11 @@ def _release(tx: Transaction, lookup: Lookup, file: Inode) -> bool:
     last = last_block(tx, file)
     if last is not None and file.has_open_block and not last.is_recovering:
         if last.targets:
-            begin_recovery(tx, file, last)
+            begin_recovery(tx, file.id, block_key(file.id, file.block_count - 1), last)
             return False
         # No DataNode has it: its writer's last word is all there is.
         if last.length_bytes:
-            tx.put(block_key(file.id, file.block_count - 1), last.completed())
+            put_block(tx, block_key(file.id, file.block_count - 1), last.completed())
             file = count_finished(tx, lookup, file, last.length_bytes)
         else:
             file = remove_open_block(tx, lookup, file, last)

@@ -1,5 +1,6 @@
-"""Statuses with the places of their blocks, and the listings of several directories at once.
+"""Where the blocks of files are, as they are now or as they were at a snapshot.
 
+Also statuses with the places of their blocks, and the listings of several directories at once.
 Who lists in order to read (Spark's planning, distcp) asks for both in one call.  As in HDFS the
 places need no permission but that to list; a page ends early when it has told enough of them.
 """
@@ -12,16 +13,19 @@ import msgspec
 
 from cairnfs.blocks.records import Block, block_key
 from cairnfs.blocks.reports import need_replicas
-from cairnfs.errors import FileNotFoundException, HdfsError
+from cairnfs.errors import FileNotFoundException, HdfsError, IllegalArgumentException
+from cairnfs.namesystem.attributes import access_time_is_stale
 from cairnfs.namesystem.directories import LISTING_LIMIT, Listing, get_file_info, get_listing
 from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks, find_replicas
 from cairnfs.namesystem.inodes import Inode
-from cairnfs.namesystem.lookup import inode_key, resolve
+from cairnfs.namesystem.layers import rows_of_blocks
+from cairnfs.namesystem.lookup import Lookup, file_at, inode_key, resolve, resolve_to_read
+from cairnfs.namesystem.past_blocks import blocks_now, need_blocks
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.permissions import Caller
+from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.transaction import Transaction
+from cairnfs.transaction.transaction import Transaction, ask_all
 
 LOCATIONS_LIMIT = LISTING_LIMIT  # of replicas in one page of a listing, near enough
 
@@ -49,14 +53,43 @@ class BatchedListing(msgspec.Struct, frozen=True, gc=False):
 
 
 @operation(mutates=False)
+def get_block_locations(
+    tx: Transaction, caller: Caller, path: FsPath, offset_bytes: int, length_bytes: int
+) -> LocatedBlocks:
+    """The blocks that hold a range of a file, with one more if it ends at a block's end."""
+    if offset_bytes < 0:
+        raise IllegalArgumentException(f"Negative offset is not supported. File: {path}")
+    if length_bytes < 0:
+        raise IllegalArgumentException(f"Negative length is not supported. File: {path}")
+    # HDFS says that a file does not exist before it asks whether the caller may know; we ask.
+    lookup = resolve_to_read(tx, caller, path)
+    file = file_at(lookup)
+    check_access(caller, file, Access.READ, lookup.path)
+
+    is_past = _is_past(lookup, file)
+    (blocks,) = _read_blocks(tx, lookup, [file])
+    located = _in_order(blocks)
+    chosen = _choose_blocks(located, offset_bytes, offset_bytes + length_bytes)
+    last = located[-1:]
+    need_replicas(tx, {each.block.id for each in chosen + last})
+    return LocatedBlocks(
+        file.id,
+        file.visible_bytes if is_past else file.length_bytes,
+        file.under_construction and not is_past,
+        [find_replicas(tx, each) for each in chosen],
+        find_replicas(tx, last[0]) if last else None,
+        bool(located) and (is_past or not file.has_open_block),
+        not is_past and access_time_is_stale(file, tx.now_ms),
+    )
+
+
+@operation(mutates=False)
 def get_located_file_info(tx: Transaction, caller: Caller, path: FsPath) -> LocatedStatus | None:
     """The status of a path with its blocks, or None if there is nothing."""
     status: FileStatus | None = get_file_info.function(tx, caller, path)
     if status is None:
         return None
-    target = resolve(tx, path).target
-    is_file = target is not None and target.is_file
-    return LocatedStatus(status, _locate(tx, [target])[0] if target and is_file else None)
+    return LocatedStatus(status, _locate_target(tx, resolve(tx, path)))
 
 
 @operation(mutates=False)
@@ -109,20 +142,32 @@ def _list(
         return LocatedListing(
             [LocatedStatus(status, None) for status in listing.entries], listing.remaining
         )
-    listed = resolve(tx, path).inodes[-1]
+    lookup = resolve(tx, path)
+    if lookup.is_dot_snapshot:
+        return _list_snapshots(tx, lookup, listing)
+    listed = lookup.inodes[-1]
     if listed.is_directory:
         keys = [inode_key(listed.id, status.name) for status in listing.entries]
-        inodes: list[Inode] = [tx.get(key) for key in keys]
+        inodes: list[Inode] = [lookup.rows.get(key) for key in keys]
     else:
         inodes = [listed]
 
     inodes = _within_limit(inodes)
     files = [inode for inode in inodes if inode.is_file]
-    blocks = dict(zip([file.id for file in files], _locate(tx, files), strict=True))
+    blocks = dict(zip([file.id for file in files], _locate(tx, lookup, files), strict=True))
     entries = [
         LocatedStatus(status, blocks.get(status.id)) for status in listing.entries[: len(inodes)]
     ]
     return LocatedListing(entries, listing.remaining + len(listing.entries) - len(inodes))
+
+
+def _list_snapshots(tx: Transaction, lookup: Lookup, listing: Listing) -> LocatedListing:
+    """The snapshots of a directory, or of a file, each of which has blocks of its own."""
+    entries = []
+    for status in listing.entries:
+        snapshot = resolve(tx, lookup.path.child(status.name))
+        entries.append(LocatedStatus(status, _locate_target(tx, snapshot)))
+    return LocatedListing(entries, listing.remaining)
 
 
 def _within_limit(inodes: list[Inode]) -> list[Inode]:
@@ -135,30 +180,71 @@ def _within_limit(inodes: list[Inode]) -> list[Inode]:
     return inodes
 
 
-def _locate(tx: Transaction, files: Sequence[Inode]) -> list[LocatedBlocks]:
+def _locate_target(tx: Transaction, lookup: Lookup) -> LocatedBlocks | None:
+    target = lookup.target
+    return _locate(tx, lookup, [target])[0] if target is not None and target.is_file else None
+
+
+def _locate(tx: Transaction, lookup: Lookup, files: Sequence[Inode]) -> list[LocatedBlocks]:
     """The blocks of each file; what is needed for that is read at once."""
-    keys = [[block_key(file.id, index) for index in range(file.block_count)] for file in files]
-    tx.need(key for keys_of_file in keys for key in keys_of_file)
-    blocks: list[list[Block]] = [[tx.get(key) for key in keys_of_file] for keys_of_file in keys]
+    blocks = _read_blocks(tx, lookup, files)
     need_replicas(tx, [block.id for blocks_of_file in blocks for block in blocks_of_file])
     return [
-        _locate_file(tx, file, blocks_of_file)
+        _locate_file(tx, file, blocks_of_file, is_past=_is_past(lookup, file))
         for file, blocks_of_file in zip(files, blocks, strict=True)
     ]
 
 
-def _locate_file(tx: Transaction, file: Inode, blocks: list[Block]) -> LocatedBlocks:
+def _is_past(lookup: Lookup, file: Inode) -> bool:
+    """Whether a file is as it was at a snapshot: by its path, or because it is shared."""
+    return lookup.snapshot is not None or file.is_virtual
+
+
+def _read_blocks(tx: Transaction, lookup: Lookup, files: Sequence[Inode]) -> list[list[Block]]:
+    """The blocks of each file, by which replicas are found."""
+    found: list[list[Block]] = ask_all(lambda file: _rows_of(lookup, file), files)
+    past = [_is_past(lookup, file) for file in files]
+    need_blocks(tx, [block for n, each in enumerate(found) if past[n] for block in each])
+    return [blocks_now(tx, each) if past[n] else each for n, each in enumerate(found)]
+
+
+def _rows_of(lookup: Lookup, file: Inode) -> list[Block]:
+    rows, id = rows_of_blocks(lookup.rows, file)
+    keys = [block_key(id, index) for index in range(file.block_count)]
+    rows.need(keys)
+    return [rows.get(key) for key in keys]
+
+
+def _locate_file(
+    tx: Transaction, file: Inode, blocks: list[Block], *, is_past: bool
+) -> LocatedBlocks:
+    """A whole file; one of the past is being written by nobody, whoever wrote it then."""
+    located = [find_replicas(tx, each) for each in _in_order(blocks)]
+    return LocatedBlocks(
+        file.id,
+        file.visible_bytes if is_past else file.length_bytes,
+        file.under_construction and not is_past,
+        located,
+        located[-1] if located else None,
+        bool(located) and (is_past or not file.has_open_block),
+        access_time_is_stale=False,  # to list is not to read
+    )
+
+
+def _in_order(blocks: list[Block]) -> list[LocatedBlock]:
     located = []
     offset_bytes = 0
     for block in blocks:
-        located.append(find_replicas(tx, LocatedBlock(block, offset_bytes)))
+        located.append(LocatedBlock(block, offset_bytes))
         offset_bytes += block.length_bytes
-    return LocatedBlocks(
-        file.id,
-        file.length_bytes,
-        file.under_construction,
-        located,
-        located[-1] if located else None,
-        bool(located) and not file.has_open_block,
-        access_time_is_stale=False,  # to list is not to read
-    )
+    return located
+
+
+def _choose_blocks(located: list[LocatedBlock], start: int, end: int) -> list[LocatedBlock]:
+    """The block that holds `start`, and those after it that begin before `end`."""
+    index = 0
+    if located and located[0].block.length_bytes:  # HDFS begins with an empty first block
+        while index < len(located) and located[index].end_bytes <= start:
+            index += 1
+    rest = located[index + 1 :]
+    return located[index : index + 1] + [block for block in rest if block.offset_bytes < end]

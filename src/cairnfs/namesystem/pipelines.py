@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from cairnfs.blocks.holding import newest_row, put_block
 from cairnfs.blocks.records import Block, GenerationStamp, StorageNumber, block_key
 from cairnfs.errors import IOException
 from cairnfs.namesystem import leases
@@ -23,7 +24,6 @@ from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.lookup import Lookup, path_of, resolve
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
-from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -52,9 +52,8 @@ def update_block_for_pipeline(
     """
     _, file, last = _open_block(tx, caller, holder, block)
     stamp = next_stamp(tx, last)
-    tx.put(
-        block_key(file.id, file.block_count - 1), msgspec.structs.replace(last, newest_stamp=stamp)
-    )
+    key = block_key(file.id, file.block_count - 1)
+    put_block(tx, key, msgspec.structs.replace(last, newest_stamp=stamp))
     stamped = msgspec.structs.replace(last, generation_stamp=stamp)
     return LocatedBlock(stamped, file.length_bytes, last.targets)
 
@@ -92,7 +91,7 @@ def update_pipeline(
         length_bytes=new.length_bytes,
         targets=tuple(targets),
     )
-    tx.put(block_key(file.id, file.block_count - 1), changed)
+    put_block(tx, block_key(file.id, file.block_count - 1), changed)
     count_open_bytes(tx, lookup, file, new.length_bytes)
 
 
@@ -120,7 +119,7 @@ def fsync(
         length = last_block_length_bytes
     changed = msgspec.structs.replace(last, length_bytes=length, is_flushed=True)
     if changed != last:
-        tx.put(block_key(file.id, file.block_count - 1), changed)
+        put_block(tx, block_key(file.id, file.block_count - 1), changed)
         count_open_bytes(tx, lookup, file, length)
 
 
@@ -139,8 +138,8 @@ def _open_block(
     tx: Transaction, caller: Caller, holder: str, block: Block
 ) -> tuple[Lookup, Inode, Block]:
     """The block that `holder` is writing, and its file, by the block's id."""
-    found = tx.list_by_id(Table.BLOCKS, block.id)
-    path = path_of(tx, InodeId(found[0][0][1])) if found else None
+    found = newest_row(tx, block.id)
+    path = path_of(tx, InodeId(found[0][1])) if found is not None else None
     lookup = resolve(tx, path) if path is not None else None
     file = lookup.target if lookup is not None else None
     if lookup is None or file is None or not file.under_construction:

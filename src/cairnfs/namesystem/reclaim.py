@@ -21,13 +21,13 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from cairnfs.blocks.checks import need_checks
+from cairnfs.blocks.invalidations import discard_block
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.blocks.reports import need_replicas
 from cairnfs.namesystem import leases
-from cairnfs.namesystem.delete import Orphan, orphan_key
+from cairnfs.namesystem.delete import Orphan, check_open_block, orphan_key
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.layers import content_key, owner_of_content, parent_of, release
-from cairnfs.namesystem.redundancy import discard_block
 from cairnfs.namesystem.snapshot_records import Removal
 from cairnfs.namesystem.snapshots import forget_snapshottable
 from cairnfs.store.base import Key, PastRow
@@ -70,6 +70,11 @@ class Needs:
         """Whether a snapshot has a file that has this block."""
         moments = [moment for moment in self._moments if moment.txid < until]
         return any(ask_all(lambda moment: self._has_block(moment, id), moments))
+
+    def holders_of_block(self, id: BlockId) -> list[Moment]:
+        """The snapshots that have a file that has this block."""
+        has = ask_all(lambda moment: self._has_block(moment, id), self._moments)
+        return [moment for moment, is_there in zip(self._moments, has, strict=True) if is_there]
 
     def _has_block(self, moment: Moment, id: BlockId) -> bool:
         found = self._at(moment.txid).key_of_id(Table.BLOCKS, id)
@@ -245,14 +250,8 @@ def _reclaim_blocks(
     need_checks(tx, [block.id for _, block in gone])
     for key, block in gone:
         tx.delete(key)
-        if not _others_have(tx, key, block):
-            discard_block(tx, block)
+        discard_block(tx, block)
     return len(rows), rows[-1][0][2] if rows else b"", len(gone) < len(rows)
-
-
-def _others_have(tx: Transaction, key: Key, block: Block) -> bool:
-    """Whether the block is in another file as well."""
-    return any(other != key for other, _ in tx.list_by_id(Table.BLOCKS, block.id))
 
 
 def _reclaim_children(
@@ -265,6 +264,7 @@ def _reclaim_children(
     for (key, inode), is_needed in zip(rows, shown, strict=True):
         if inode.under_construction:
             leases.remove(tx, inode.id)
+            check_open_block(tx, inode)
         if inode.is_snapshottable:
             forget_snapshottable(tx, inode)
         if is_needed and not inode.is_directory:

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 import msgspec
 
 from cairnfs.blocks.checks import forget_checks, need_checks, put_check, settle_check
+from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.invalidations import discard_replicas, invalidate
 from cairnfs.blocks.records import (
     Block,
     BlockId,
-    BlockState,
     Check,
     CheckQueue,
     Invalidation,
     Replica,
     StorageNumber,
     check_key,
-    invalidation_key,
     replica_key,
 )
 from cairnfs.blocks.reports import replicas_of
+from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
@@ -35,7 +35,7 @@ class BlockFacts(msgspec.Struct, frozen=True, gc=False):
     """A block, its file, and what DataNodes have of it or have to delete."""
 
     block: Block
-    file: Inode
+    file: Inode  # that wants most replicas, if several have the block
     replicas: list[tuple[StorageNumber, Replica]]
     deleting: list[tuple[StorageNumber, Invalidation]]
     news: Check | None  # in the queue NEW
@@ -81,8 +81,8 @@ def drop_replicas(
     False, and nothing changes, if one of those is not good any more: what looked like one
     too many may be the last.
     """
-    found = tx.list_by_id(Table.BLOCKS, block.id)
-    if not found or not expected or found[0][1] != block:
+    found = newest_row(tx, block.id)
+    if found is None or not expected or found[1] != block:
         return False
     replicas = dict(replicas_of(tx, block.id))
     for storage in expected:
@@ -104,34 +104,25 @@ def forget_replicas(tx: Transaction, block_id: BlockId, storages: Sequence[Stora
             tx.delete(key)
 
 
-def discard_block(tx: Transaction, block: Block) -> None:
-    """A block is removed: have its replicas deleted.
-
-    Of one that was being written, each DataNode of the pipeline may have a part, and nobody
-    reports those.  And a replica may be reported at this very moment, unseen by us; so it is
-    looked at once more.  A report of a complete one puts it into CHECKS, which we do see.
-    """
-    count = discard_replicas(tx, block.id)
-    for storage in block.targets if block.state is not BlockState.COMPLETE else ():
-        order: Invalidation | None = tx.get(invalidation_key(storage, block.id))
-        if order is None or order.generation_stamp < block.last_stamp:
-            invalidate(tx, storage, Replica(block.id, block.last_stamp, 0))
-    forget_checks(tx, block.id)
-    if block.state is not BlockState.COMPLETE and (block.targets or count):
-        put_check(tx, block.id, at_once=True)
-
-
 def _inspect(tx: Transaction, block_id: BlockId) -> BlockFacts | None:
-    found = tx.list_by_id(Table.BLOCKS, block_id)
-    if not found:
-        return None
-    key, block = found[0]
-    file: Inode | None = tx.get_by_id(Table.INODES, key[1])
-    if file is None:
+    newest = newest_row(tx, block_id)
+    found = [_file_of(tx, key[1]) for key, _ in tx.list_by_id(Table.BLOCKS, block_id)]
+    files = [file for file in found if file is not None]
+    if newest is None or not files:
         return None  # deleted, and to be reclaimed
+    file = max(files, key=lambda each: each.effective_replication)
     deleting = [
         (StorageNumber(key[1]), order)
         for key, order in tx.list_by_id(Table.INVALIDATIONS, block_id)
     ]
     news: Check | None = tx.get(check_key(block_id))
-    return BlockFacts(block, file, replicas_of(tx, block_id), deleting, news)
+    return BlockFacts(newest[1], file, replicas_of(tx, block_id), deleting, news)
+
+
+def _file_of(tx: Transaction, inode_id: int) -> Inode | None:
+    """The file that has a block; also one that was deleted, if a snapshot needs it."""
+    file: Inode | None = tx.get_by_id(Table.INODES, inode_id)
+    if file is None:
+        held: Orphan | None = tx.get_by_id(Table.HELD, inode_id)
+        return None if held is None else held.inode
+    return file

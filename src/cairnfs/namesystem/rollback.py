@@ -154,7 +154,7 @@ def _restore_file(tx: Transaction, now: Inode, then: Inode, rows: PastRows) -> I
         leases.remove(tx, now.id)
     blocks = shared_blocks(tx, _as_virtual(then, rows.txid))
     current = [block_key(now.id, index) for index in range(now.block_count)]
-    detach_blocks(tx, [(key, tx.get(key)) for key in current])
+    detach_blocks(tx, now, [(key, tx.get(key)) for key in current])
     for index, block in enumerate(blocks):
         key = block_key(now.id, index)
         tx.get(key)

@@ -48,5 +48,9 @@ def snapshottable_key(inode_id: int) -> Key:
     return (Table.SNAPSHOTTABLE, 0, NUMBER.pack(inode_id))
 
 
+def schedule_key(inode_id: int) -> Key:
+    return (Table.SCHEDULES, 0, NUMBER.pack(inode_id))
+
+
 def removal_key(txid: int, inode_id: int) -> Key:
     return (Table.REMOVALS, 0, PAIR.pack(txid, inode_id))

@@ -38,6 +38,7 @@ from cairnfs.namesystem.snapshot_records import (
     Snapshot,
     Snapshottable,
     removal_key,
+    schedule_key,
     snapshot_key,
     snapshottable_key,
 )
@@ -225,9 +226,9 @@ def check_without_snapshots(tx: Transaction, lookup: Lookup, inode: Inode) -> No
 
 def forget_snapshottable(tx: Transaction, inode: Inode) -> None:
     """No snapshots can be taken of it any more."""
-    key = snapshottable_key(inode.id)
-    if tx.get(key) is not None:
-        tx.delete(key)
+    for key in (snapshottable_key(inode.id), schedule_key(inode.id)):
+        if tx.get(key) is not None:
+            tx.delete(key)
 
 
 def default_name(now_ms: int) -> str:

@@ -3,12 +3,16 @@
 Whole blocks behind the new end are detached, and reclaimed as those of a deleted file are.  If
 the end lies within a block, that block is TRUNCATING: its row has the new length from now on,
 its replicas are cut by DataNodes (`block_recovery`), and until then nobody may write the file.
+
+But if a snapshot or another file needs what is cut off, the row alone says how long the block
+is for this file, and its replicas stay as they are: then there is nothing to wait for.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from cairnfs.blocks.holding import is_shared, needed_bytes, put_block
 from cairnfs.blocks.records import Block, BlockState, block_key
 from cairnfs.blocks.reports import good_replicas
 from cairnfs.errors import AlreadyBeingCreatedException, HadoopIllegalArgumentException
@@ -72,14 +76,20 @@ def truncate(
         tx.put(key_of(file), file)
         return True
     block = last.with_length(last.length_bytes - excess_bytes)
+    key = block_key(file.id, file.block_count - 1)
+    if needed_bytes(tx, key, last) > block.length_bytes or is_shared(tx, key, last):
+        put_block(tx, key, msgspec.structs.replace(block, stored_bytes=last.replica_bytes))
+        tx.put(key_of(file), file)
+        return True
+    block = msgspec.structs.replace(block, stored_bytes=0)
     targets = choose(last, good_replicas(tx, last))
     if not targets:  # kept elsewhere, by callers in this process
         stamped = msgspec.structs.replace(block, generation_stamp=next_stamp(tx, block))
-        tx.put(block_key(file.id, file.block_count - 1), stamped)
+        put_block(tx, key, stamped)
         tx.put(key_of(file), file)
         return True
     cutting = msgspec.structs.replace(block, state=BlockState.TRUNCATING, targets=targets)
-    begin_recovery(tx, file, cutting)
+    begin_recovery(tx, file.id, key, cutting)
     tx.put(key_of(file), msgspec.structs.replace(file, under_construction=True))
     leases.grant(tx, file.id, leases.NAMENODE_HOLDER, caller)
     return False
@@ -97,9 +107,8 @@ def _drop_blocks(
     while end_bytes < new_length_bytes:
         end_bytes += blocks[kept].length_bytes
         kept += 1
-    detach_blocks(
-        tx, [(block_key(file.id, index), blocks[index]) for index in range(kept, len(blocks))]
-    )
+    behind = [(block_key(file.id, index), blocks[index]) for index in range(kept, len(blocks))]
+    detach_blocks(tx, file, behind)
     cut = msgspec.structs.replace(
         file, length_bytes=new_length_bytes, block_count=kept, mtime_ms=tx.now_ms
     )

@@ -20,6 +20,7 @@
 | REMOVALS      | 0            | TxID, inode   |              | deleted snapshots to be reclaimed |
 | WHITEOUTS     | content id   | name          |              | names that only an origin has     |
 | CONTENTS      | 0            | content id    |              | whose content that is             |
+| SCHEDULES     | 0            | inode id      |              | when to take and delete snapshots |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
 packs a TxID and an id.  Totals are past rows of their own, as if they were rows of TOTALS.
@@ -54,6 +55,7 @@ class Table(enum.IntEnum):
     REMOVALS = 15
     WHITEOUTS = 16
     CONTENTS = 17
+    SCHEDULES = 18
     TOTALS = 100  # of past rows only
 
 

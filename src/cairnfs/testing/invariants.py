@@ -72,6 +72,16 @@ async def check_no_leftovers(store: Store, ids: Iterable[int]) -> None:
         await _check_no_leftovers(reader, ids)
 
 
+async def check_no_past(store: Store) -> None:
+    """After the last snapshot is deleted and everything reclaimed: nothing tells of any."""
+    for table in (Table.MOMENTS, Table.HELD, Table.REMOVALS):
+        rows = [row.key async for row in _scan(store, table, 0)]
+        assert not rows, f"rows of snapshots are left in {table.name}: {rows}"
+    past = await store.scan_past((0, (0, 0, b"")), 2**63 - 1, PAGE)
+    assert not past, f"past rows are left: {[(row.key, row.since, row.until) for row in past]}"
+    assert await store.count_past() == 0, "past rows are counted, but not found"
+
+
 async def read_namespace(store: Store) -> Namespace:
     """Everything, by path; comparing two of them shows whether anything changed."""
     async with standstill(store) as reader:
@@ -103,6 +113,8 @@ async def _check_invariants(store: Reader) -> None:
     _check_unique((block.id for node in everything for _, block in node.blocks), "block")
     for node in everything:
         _check_node(node)
+        if node.path in namespace.nodes:
+            _check_lease(node)
         indexed = await store.read(Reading(ids=[(Table.INODES, node.inode.id)]))
         keys = [row.key for row in indexed.ids[Table.INODES, node.inode.id]]
         assert keys == [key_of(node.inode)], f"{node.path} is found by its id under {keys}"
@@ -210,12 +222,17 @@ def _check_unique(ids: Iterable[Any], what: str) -> None:
     assert not twice, f"{what} ids are used twice: {twice}"
 
 
-def _check_node(node: Node) -> None:
-    inode, path = node.inode, node.path
-    assert inode.under_construction == (node.lease is not None), (
-        f"{path} is{'' if inode.under_construction else ' not'} under construction,"
+def _check_lease(node: Node) -> None:
+    """Of what can be reached: what only a snapshot needs is as it was, but nobody writes it."""
+    is_open = node.inode.under_construction
+    assert is_open == (node.lease is not None), (
+        f"{node.path} is{'' if is_open else ' not'} under construction,"
         f" but its lease is {node.lease}"
     )
+
+
+def _check_node(node: Node) -> None:
+    inode, path = node.inode, node.path
     assert (inode.target is not None) == inode.is_symlink, f"{path} points to {inode.target}"
     if not inode.is_file:
         assert not node.blocks, f"{path} is no file, but has blocks {node.blocks}"

@@ -12,7 +12,7 @@ from cairnfs.testing.model.files import (
     BLOCK_SIZE_MIN_BYTES,
     SOFT_LIMIT_MS,
 )
-from cairnfs.testing.model.names import parse
+from cairnfs.testing.model.names import existing, existing_file, parse
 from cairnfs.testing.model.namespace import OVERWRITE, TO_TRASH
 from cairnfs.testing.model.nodes import Found, ModelBlock, Node, Usage, User
 from cairnfs.testing.model.permissions import ALL, EXECUTE, READ, WRITE, may
@@ -35,6 +35,8 @@ __all__ = [
     "Node",
     "Usage",
     "User",
+    "existing",
+    "existing_file",
     "may",
     "parse",
 ]

@@ -125,7 +125,7 @@ class AttributeCalls(ModelTree):
 
     def get_quota_usage(self, user: User, path: str) -> tuple[Any, ...]:
         """Inodes, space, quota."""
-        node = existing(self._find(user, path))
+        node = existing(self.find(user, path))
         check_may_list_all(user, node)
         used = Usage.of(node)
         return used.inodes, used.space_bytes, self._reported_quota(node)

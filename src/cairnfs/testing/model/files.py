@@ -77,6 +77,7 @@ class FileCalls(ModelTree):
         if existing is not None:
             if not overwrite:
                 raise self._exists_already(user, existing)
+            self._check_no_snapshots(existing)
             self._unlink(found)
         else:
             implied = implied_mode(found.nearest.mode)
@@ -115,9 +116,10 @@ class FileCalls(ModelTree):
                     raise IOException("not a retry")
                 return replace(last), file.length_bytes
         before_bytes = file.space_bytes
-        _finish_last(file, previous)
+        self._finish_last(file, previous)
         given_back_bytes = before_bytes - file.space_bytes
-        block = ModelBlock(self._new_id())
+        id = self._new_id()
+        block = ModelBlock(id, data=id)
         taken_bytes = file.block_size_bytes * file.replication
         if taken_bytes > given_back_bytes:
             self._check_quotas(found.above, 0, taken_bytes)
@@ -142,7 +144,7 @@ class FileCalls(ModelTree):
         _, file = self._open_file(user, path, file_id)
         if file.blocks and file.blocks[-1].is_open and last is None:
             return False
-        _finish_last(file, last)
+        self._finish_last(file, last)
         file.holder = None
         file.mtime_ms = self._now()
         return True
@@ -186,6 +188,7 @@ class FileCalls(ModelTree):
                 check_access(user, source_found.target, READ)
             self._check_may_remove(user, source_found, with_subtree=False)
             source = existing_file(source_found)
+            self._check_no_snapshots(source)
             if (
                 source_found.above[-1] is not parent
                 or source is file
@@ -222,6 +225,10 @@ class FileCalls(ModelTree):
         check_not_a_link(found)
         file = existing_file(found)
         check_access(user, file, READ)
+        if found.in_snapshot:  # nobody writes it there
+            file = file.copy()
+            file.close()
+            file.blocks = [block for block in file.blocks if block.length_bytes]
         offsets, end_bytes = [], 0
         for block in file.blocks:
             offsets.append(end_bytes)
@@ -282,6 +289,22 @@ class FileCalls(ModelTree):
         if file.holder != user.holder and self._now() - heard_ms > SOFT_LIMIT_MS:
             raise WriterGone(file.id)
 
+    def _finish_last(self, file: Node, reported: ModelBlock | None) -> None:
+        if not file.blocks or not file.blocks[-1].is_open:
+            return
+        last = file.blocks[-1]
+        if not _same_block(reported, last):
+            raise IOException("another block")
+        length = reported.length_bytes if reported is not None else 0
+        if not last.length_bytes <= length <= file.block_size_bytes:
+            raise IOException(f"a block of {length} bytes")
+        self._extend(last, length)
+        last.is_open = last.is_flushed = False
+
+    def _extend(self, block: ModelBlock, length_bytes: int) -> None:
+        block.length_bytes = length_bytes
+        self.written[block.data] = max(length_bytes, self.written.get(block.data, 0))
+
     def release(self, file: Node) -> None:
         """Close a file without its writer; a block that nothing is known of goes."""
         if file.blocks and file.blocks[-1].is_open:
@@ -300,15 +323,3 @@ def _check_replication(replication: int) -> None:
 
 def _same_block(a: ModelBlock | None, b: ModelBlock | None) -> bool:
     return a is b if a is None or b is None else a.id == b.id
-
-
-def _finish_last(file: Node, reported: ModelBlock | None) -> None:
-    if not file.blocks or not file.blocks[-1].is_open:
-        return
-    if not _same_block(reported, file.blocks[-1]):
-        raise IOException("another block")
-    length = reported.length_bytes if reported is not None else 0
-    if not file.blocks[-1].length_bytes <= length <= file.block_size_bytes:
-        raise IOException(f"a block of {length} bytes")
-    file.blocks[-1].length_bytes = length
-    file.blocks[-1].is_open = file.blocks[-1].is_flushed = False

@@ -97,7 +97,7 @@ class NamespaceCalls(ModelTree):
 
     def get_content_summary(self, user: User, path: str) -> tuple[Any, ...]:
         """Length, files, directories, links, space, quota."""
-        found = self._find(user, path)
+        found = self.find(user, path)
         target = existing(found)
         check_may_list_all(user, target)
         nodes = list(target.walk())
@@ -115,7 +115,7 @@ class NamespaceCalls(ModelTree):
     def delete(self, user: User, path: str, *, recursive: bool = False) -> bool:
         if parse(path) == (b".reserved",):
             raise InvalidPathException(path)
-        found = self._find(user, path)
+        found = self.find(user, path)
         target = found.target
         self._check_may_remove(user, found, with_subtree=True)
         if target is None:
@@ -124,6 +124,7 @@ class NamespaceCalls(ModelTree):
             raise PathIsNotEmptyDirectoryException(path)
         if target is self.root:
             return False
+        self._check_no_snapshots(target)
         self._unlink(found)
         return True
 
@@ -137,6 +138,7 @@ class NamespaceCalls(ModelTree):
         node = source.target
         if node is None or node is self.root:
             return False
+        self._check_no_snapshots(node)
         if source.names == destination.names:
             return True
         if node.is_symlink and node.target == destination.text:
@@ -159,6 +161,7 @@ class NamespaceCalls(ModelTree):
             raise FileNotFoundException(src)
         if node is self.root:
             raise IOException("the root")
+        self._check_no_snapshots(node)
         if source.names == destination.names:
             raise FileAlreadyExistsException(dst)
         if node.is_symlink and node.target == destination.text:
@@ -176,6 +179,7 @@ class NamespaceCalls(ModelTree):
                 raise FileAlreadyExistsException(dst)
             if replaced.children:
                 raise IOException("not empty")
+            self._check_no_snapshots(replaced)
             # HDFS forgets the sticky bit here; we do not.
             check_sticky(user, destination.above[-1], replaced)
         if destination.parent is None:
@@ -193,7 +197,7 @@ class NamespaceCalls(ModelTree):
             raise InvalidPathException(link)
         if not target or target == "/.reserved" or target.startswith("/.reserved/"):
             raise InvalidPathException(target)
-        found = self._find(user, link)
+        found = self.find(user, link)
         if not create_parents:
             check_parent(found)
         if found.target is not None:

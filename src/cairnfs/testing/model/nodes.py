@@ -30,6 +30,7 @@ class ModelBlock:
     length_bytes: int = 0  # of one that is open: what is known of it
     is_open: bool = True
     is_flushed: bool = False
+    data: int = 0  # whose bytes it begins with; blocks that were cut or copied share them
 
 
 @dataclass
@@ -52,6 +53,8 @@ class Node:
     holder: str | None = None  # who writes it
     granted_ms: int = 0
     target: str | None = None
+    is_snapshottable: bool = False
+    snapshots: dict[str, Node] = field(default_factory=dict)  # whole trees, never changed
 
     @property
     def is_directory(self) -> bool:
@@ -91,7 +94,24 @@ class Node:
             self,
             children={name: child.copy() for name, child in self.children.items()},
             blocks=[replace(block) for block in self.blocks],
+            snapshots=dict(self.snapshots),
         )
+
+    def close(self) -> None:
+        """End a file that was being written with what was known of its open block."""
+        self.holder = None
+        self.blocks = [
+            replace(block, is_open=False, is_flushed=False)
+            for block in self.blocks
+            if block.length_bytes or not block.is_open
+        ]
+
+    def frozen(self) -> Node:
+        """A copy of everything, for a snapshot; it has no snapshots of its own."""
+        frozen = self.copy()
+        for node in frozen.walk():
+            node.snapshots = {}
+        return frozen
 
 
 @dataclass(frozen=True)
@@ -113,6 +133,7 @@ class Found:
 
     names: tuple[bytes, ...]
     nodes: list[Node]
+    in_snapshot: bool = False  # at or below .snapshot
 
     @property
     def missing(self) -> tuple[bytes, ...]:

@@ -38,6 +38,8 @@ class OpenFileCalls(FileCalls):
             room_bytes = file.block_size_bytes - told.length_bytes
             self._check_quotas(found.above, 0, room_bytes * file.replication)
             told.is_open = True
+            if told.length_bytes < self.written.get(told.data, 0):
+                told.data = self._new_id()  # what came after is needed elsewhere: a copy goes on
         file.holder, file.granted_ms = user.holder, self._now()
         begin = file.visible_bytes - told.length_bytes if told is not None else 0
         return told, begin, status_of(file)
@@ -60,7 +62,8 @@ class OpenFileCalls(FileCalls):
             if not left_bytes:
                 break
             if block.length_bytes > left_bytes:  # under a new stamp
-                block = ModelBlock(self._new_id(), left_bytes, is_open=False)
+                id = self._new_id()
+                block = ModelBlock(id, left_bytes, is_open=False, data=block.data)
             kept.append(block)
             left_bytes -= block.length_bytes
         file.blocks = kept
@@ -73,7 +76,7 @@ class OpenFileCalls(FileCalls):
             last = file.blocks[-1]
             last.is_flushed = True
             if last.length_bytes < length_bytes <= file.block_size_bytes:
-                last.length_bytes = length_bytes
+                self._extend(last, length_bytes)
 
     def recover_lease(self, user: User, path: str) -> bool:
         file = existing_file(self._find_following(user, path))

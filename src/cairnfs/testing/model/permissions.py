@@ -45,10 +45,10 @@ def check_ancestor(user: User, found: Found) -> None:
         check_access(user, found.nearest, WRITE)
 
 
-def check_may_list_all(user: User, top: Node) -> None:
+def check_may_list_all(user: User, top: Node, access: int = READ | EXECUTE) -> None:
     for node in top.walk():
         if node.is_directory:
-            check_access(user, node, READ | EXECUTE)
+            check_access(user, node, access)
 
 
 def check_sticky(user: User, parent: Node, child: Node) -> None:

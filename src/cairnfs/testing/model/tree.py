@@ -18,6 +18,8 @@ from cairnfs.errors import (
     NSQuotaExceededException,
     ParentNotDirectoryException,
     QuotaByStorageTypeExceededException,
+    SnapshotAccessControlException,
+    SnapshotException,
     UnresolvedPathException,
 )
 from cairnfs.namesystem import acls
@@ -41,6 +43,7 @@ from cairnfs.testing.model.permissions import (
 )
 
 DONT_SET = 2**63 - 1
+DOT_SNAPSHOT = b".snapshot"
 
 
 class ModelTree:
@@ -50,6 +53,8 @@ class ModelTree:
         self._clock = clock
         self._last_id = 0
         self.renewed: dict[str, int] = {}
+        self.written: dict[int, int] = {}  # how many bytes there are of each block's data
+        self.is_reading = True  # what runs now changes nothing, and may look into snapshots
         now = clock.now_ms()
         self.root = Node(self._new_id(), Kind.DIRECTORY, 0o755, superuser, supergroup, now, 0)
 
@@ -62,12 +67,17 @@ class ModelTree:
 
     def _find_names(self, names: tuple[bytes, ...]) -> Found:
         nodes = [self.root]
+        in_snapshot = False
         for name in names:
+            if name == DOT_SNAPSHOT and nodes[-1].is_snapshottable and not in_snapshot:
+                in_snapshot = True
+                nodes.append(_dot_snapshot(nodes[-1]))
+                continue
             child = nodes[-1].children.get(name)
             if child is None:
                 break
             nodes.append(child)
-        return Found(names, nodes)
+        return Found(names, nodes, in_snapshot)
 
     def _locate(self, path: str) -> Found:
         """The nodes along a path, which may begin with the id of an inode."""
@@ -82,17 +92,17 @@ class ModelTree:
                 return self._find_names((*above, *below))
         raise FileNotFoundException(path)
 
-    def _find(self, user: User, path: str) -> Found:
+    def find(self, user: User, path: str) -> Found:
         """For calls that create nothing; a link at the end is itself meant."""
         return self._traverse(user, self._locate(path), creating=False)
 
     def _find_at(self, user: User, path: str, *, first: str) -> Found:
-        """As `_find`, for the source of a rename: its destination is parsed first."""
+        """As `find`, for the source of a rename: its destination is parsed first."""
         check_length(parse(first), first)
-        return self._find(user, path)
+        return self.find(user, path)
 
     def _find_following(self, user: User, path: str) -> Found:
-        found = self._find(user, path)
+        found = self.find(user, path)
         check_not_a_link(found)
         return found
 
@@ -105,14 +115,16 @@ class ModelTree:
 
     def _find_for_status(self, user: User, path: str) -> Found | None:
         try:
-            return self._find(user, path)
+            return self.find(user, path)
         except AccessControlException:
             if user.is_superuser:  # below a file: HDFS says nothing is there
                 return None
             raise
 
     def _traverse(self, user: User, found: Found, *, creating: bool) -> Found:
-        for node in found.above:
+        for depth, node in enumerate(found.above):
+            if node.is_file and node.is_snapshottable and found.names[depth] == DOT_SNAPSHOT:
+                continue
             if node.is_symlink:
                 raise UnresolvedPathException(elsewhere(found))
             if not node.is_directory:
@@ -120,6 +132,8 @@ class ModelTree:
                     raise ParentNotDirectoryException(found.text)
                 raise AccessControlException(found.text)
             check_access(user, node, EXECUTE)
+        if found.in_snapshot and not self.is_reading:
+            raise SnapshotAccessControlException("Modification on a read-only snapshot")
         return found
 
     # Checking.
@@ -135,6 +149,11 @@ class ModelTree:
                     check_access(user, node, ALL)
                 for child in node.children.values():
                     check_sticky(user, node, child)
+
+    def _check_no_snapshots(self, top: Node) -> None:
+        """Nothing at or below it has a snapshot, so that it may go away."""
+        if any(node.snapshots for node in top.walk()):
+            raise SnapshotException("it, or something below it, has snapshots")
 
     def _check_quotas(self, above: Iterable[Node], inodes: int, space_bytes: int) -> None:
         """Nearest directory first, as HDFS: what is added must fit if anything is added."""
@@ -187,7 +206,7 @@ class ModelTree:
 
     def _reported_quota(self, node: Node) -> Quota:
         quota = node.quota or Quota()
-        if node is self.root and quota.inodes == -1:
+        if node.id == self.root.id and quota.inodes == -1:
             quota = structs.replace(quota, inodes=DONT_SET)  # as HDFS tells it
         return quota
 
@@ -197,3 +216,10 @@ class ModelTree:
     def _new_id(self) -> int:
         self._last_id += 1
         return self._last_id
+
+
+def _dot_snapshot(node: Node) -> Node:
+    """The directory that is there only for who asks for it by name."""
+    dot = Node(0, Kind.DIRECTORY, 0o777, "", "", 0, 0)
+    dot.children = {name.encode(): top for name, top in node.snapshots.items()}
+    return dot

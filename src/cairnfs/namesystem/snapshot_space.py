@@ -1,0 +1,137 @@
+"""How much space snapshots take: what each shows, and what only it has.
+
+What a snapshot shows is in the totals of its root, as they were.  What only it has are blocks that
+no file has any more and no other snapshot shows: to be found below the orphans that were
+detached after it, so the work is proportional to what was deleted, not to what there is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from cairnfs.blocks.records import Block, BlockId
+from cairnfs.errors import FileNotFoundException, SnapshotException
+from cairnfs.namesystem.delete import Orphan
+from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.layers import totals_of
+from cairnfs.namesystem.lookup import path_of, resolve_to_read
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import Access, Caller, check_access
+from cairnfs.namesystem.quotas import charged_space
+from cairnfs.namesystem.reclaim import Needs
+from cairnfs.namesystem.snapshot_records import Snapshot
+from cairnfs.store.base import Count, Key
+from cairnfs.store.schema import PAIR, Table
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.transaction import UNCOMMITTED, Transaction
+
+_PAGE = 1000
+_LAST_ID = 2**64 - 1
+
+
+class SnapshotSpace(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What one snapshot takes, with all replicas."""
+
+    name: bytes
+    referenced_bytes: int  # of what it shows
+    exclusive_bytes: int  # of what its deletion would free
+
+
+@operation(mutates=False)
+def snapshot_space(
+    tx: Transaction, caller: Caller, path: FsPath, names: tuple[str, ...] = ()
+) -> list[SnapshotSpace]:
+    """What snapshots of a directory or file take; without names, all of them."""
+    lookup = resolve_to_read(tx, caller, path)
+    inode = lookup.target
+    if inode is None:
+        raise FileNotFoundException(f"Directory does not exist: {lookup.path}")
+    check_access(caller, inode, Access.READ, lookup.path)
+    found = _snapshots(tx, inode)
+    chosen = found
+    if names:
+        wanted = [name.encode("utf-8", "surrogateescape") for name in names]
+        lacking = [name.decode() for name in wanted if name not in found]
+        if lacking:
+            raise SnapshotException(f"There is no snapshot {lacking[0]} of {lookup.path}")
+        chosen = {name: found[name] for name in wanted}
+    if not chosen:
+        return []
+    earliest = min(snapshot.txid for snapshot in chosen.values())
+    exclusive = _exclusive(tx, earliest)
+    return [
+        SnapshotSpace(name, _referenced(tx, snapshot), exclusive.get((snapshot.txid, inode.id), 0))
+        for name, snapshot in chosen.items()
+    ]
+
+
+def _snapshots(tx: Transaction, inode: Inode) -> dict[bytes, Snapshot]:
+    found: dict[bytes, Snapshot] = {}
+    after = b""
+    while page := tx.scan(Table.SNAPSHOTS, inode.id, after, _PAGE):
+        after = page[-1][0][2]
+        found.update((key[2], snapshot) for key, snapshot in page)
+    return found
+
+
+def _referenced(tx: Transaction, snapshot: Snapshot) -> int:
+    root = snapshot.root
+    if root.kind is Kind.DIRECTORY:
+        return totals_of(tx.at(snapshot.txid), root).counts[Count.SPACE_BYTES]
+    return charged_space(root)
+
+
+def _exclusive(tx: Transaction, since: int) -> dict[tuple[int, int], int]:
+    """The bytes that one snapshot alone has, by its TxID and inode, of what was detached since."""
+    needs = Needs(tx, UNCOMMITTED)
+    blocks: dict[BlockId, tuple[Block, int]] = {}
+    after = PAIR.pack(since, _LAST_ID)
+    while page := tx.scan(Table.HELD, 0, after, _PAGE):
+        after = page[-1][0][2]
+        for key, orphan in page:
+            _collect(tx, InodeId(PAIR.unpack(key[2])[1]), orphan, blocks)
+    held: dict[tuple[int, int], int] = {}
+    for block, replication in blocks.values():
+        if any(_is_live(tx, key) for key, _ in tx.list_by_id(Table.BLOCKS, block.id)):
+            continue
+        holders = needs.holders_of_block(block.id)
+        if len(holders) == 1:
+            [moment] = holders
+            size = block.length_bytes * replication
+            place = (moment.txid, moment.inode_id)
+            held[place] = held.get(place, 0) + size
+    return held
+
+
+def _collect(
+    tx: Transaction, id: InodeId, orphan: Orphan, blocks: dict[BlockId, tuple[Block, int]]
+) -> None:
+    """The blocks below an orphan, each with the number of replicas that it should have."""
+    replication = orphan.inode.replication if orphan.inode is not None else 1
+    if orphan.kind is Kind.FILE:
+        _collect_file(tx, id, replication, blocks)
+        return
+    stack = [id if orphan.inode is None else orphan.inode.children_id]
+    while stack:
+        content, after = stack.pop(), b""
+        while page := tx.scan(Table.INODES, content, after, _PAGE):
+            after = page[-1][0][2]
+            for _, inode in page:
+                if inode.is_directory:
+                    stack.append(inode.children_id)
+                elif inode.block_count:
+                    _collect_file(tx, inode.id, inode.replication, blocks)
+
+
+def _collect_file(
+    tx: Transaction, id: InodeId, replication: int, blocks: dict[BlockId, tuple[Block, int]]
+) -> None:
+    after = b""
+    while page := tx.scan(Table.BLOCKS, id, after, _PAGE):
+        after = page[-1][0][2]
+        blocks.update((block.id, (block, replication)) for _, block in page)
+
+
+def _is_live(tx: Transaction, key: Key) -> bool:
+    """Whether the file of a block's row can be reached."""
+    return path_of(tx, InodeId(key[1])) is not None

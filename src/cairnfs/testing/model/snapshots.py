@@ -1,0 +1,208 @@
+"""Snapshots in the model: whole trees, copied.
+
+Nothing is shared between a snapshot and what is there now, so nothing that is done later can
+show in one.  A directory or a file may have snapshots, also below or above others that have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from cairnfs.errors import (
+    FileAlreadyExistsException,
+    FileNotFoundException,
+    HadoopIllegalArgumentException,
+    InvalidPathException,
+    PathComponentTooLongException,
+    SnapshotException,
+)
+from cairnfs.testing.model.names import check_not_a_link, check_parent, existing
+from cairnfs.testing.model.nodes import Found, Node, User
+from cairnfs.testing.model.permissions import (
+    READ,
+    check_access,
+    check_ancestor,
+    check_may_list_all,
+    check_owner,
+    check_superuser,
+)
+from cairnfs.testing.model.snapshot_diff import Entry, diff
+from cairnfs.testing.model.tree import DOT_SNAPSHOT, ModelTree
+
+
+class SnapshotCalls(ModelTree):
+    """What takes, shows, names and removes snapshots, and goes back to them."""
+
+    def allow_snapshot(self, user: User, path: str) -> None:
+        check_superuser(user)
+        existing(self._find_following(user, path)).is_snapshottable = True
+
+    def disallow_snapshot(self, user: User, path: str) -> None:
+        check_superuser(user)
+        node = existing(self._find_following(user, path))
+        if node.snapshots:
+            raise SnapshotException(f"{path} has snapshots")
+        node.is_snapshottable = False
+
+    def create_snapshots(
+        self, user: User, paths: tuple[str, ...], name: str = ""
+    ) -> tuple[str, ...]:
+        """Of several at once, or of none; the paths of the snapshots."""
+        name = name or self._name_by_time()
+        _check_snapshot_name(name)
+        nodes: dict[int, Node] = {}
+        taken = []
+        for path in paths:
+            node = self._owned(user, path)
+            self._check_snapshottable(node)
+            if node.id in nodes:
+                continue
+            if name in node.snapshots:
+                raise SnapshotException(f"{path} has a snapshot {name}")
+            nodes[node.id] = node
+            taken.append(f"{path.rstrip('/')}/{DOT_SNAPSHOT.decode()}/{name}")
+        self._take(nodes.values(), name)
+        return tuple(taken)
+
+    def rename_snapshot(self, user: User, path: str, old: str, new: str) -> None:
+        node = self._owned(user, path)
+        self._check_snapshottable(node)
+        _check_snapshot_name(new)
+        self._snapshot(node, old)
+        if old == new:
+            return
+        if new in node.snapshots:
+            raise SnapshotException(f"{path} has a snapshot {new}")
+        node.snapshots = {
+            new if name == old else name: each for name, each in node.snapshots.items()
+        }
+
+    def delete_snapshot(self, user: User, path: str, name: str) -> None:
+        node = self._owned(user, path)
+        self._snapshot(node, name)
+        del node.snapshots[name]
+
+    def list_snapshots(self, user: User, path: str) -> list[str]:
+        node = existing(self._find_following(user, path))
+        check_access(user, node, READ)
+        self._check_snapshottable(node)
+        return sorted(node.snapshots)
+
+    def list_snapshottable(self, user: User) -> list[str]:
+        """The paths that the user may take snapshots of, in their order."""
+        return sorted(
+            found.text
+            for found in self._all()
+            if found.nodes[-1].is_snapshottable
+            and (user.is_superuser or user.name == found.nodes[-1].owner)
+        )
+
+    def snapshot_diff(
+        self, user: User, path: str, old: str, new: str, limit: int = 0
+    ) -> list[Entry]:
+        """What has to be done to get from one to the other; "" is what is there now.
+
+        The snapshots are those of the nearest directory at or above the path that may have any.
+        """
+        found = self._find_following(user, path)
+        node = existing(found)
+        check_access(user, node, READ)
+        owner = next((each for each in reversed(found.nodes) if each.is_snapshottable), node)
+        states = [self._state(owner, node, name) for name in (old, new)]
+        for state in states:
+            check_access(user, state, READ)
+            check_may_list_all(user, state, READ)
+        return [] if old == new else diff(*states)
+
+    # Going back, and copies.
+
+    def rollback_snapshot(self, user: User, path: str, name: str, safety: str = "") -> None:
+        """Make it what it was; what it had become is kept in a snapshot, if that has a name."""
+        node = self._owned(user, path)
+        top = self._snapshot(node, name)
+        live = {each.id: each for each in node.walk()}
+        staying = {each.id for each in top.walk()}
+        if any(each.snapshots for id, each in live.items() if id not in staying):
+            raise SnapshotException("something that would go has snapshots of its own")
+        if safety:
+            self._take([node], safety)
+        elsewhere = {each.id for each in self.root.walk()} - live.keys()
+        back = top.copy()
+        for each in back.walk():
+            now = live.get(each.id)  # whether snapshots may be taken is no part of them
+            each.snapshots = now.snapshots if now is not None else {}
+            each.is_snapshottable = now is not None and now.is_snapshottable
+            if each.id in elsewhere:  # it was moved out: what comes back is another one
+                each.id = self._new_id()
+            each.close()
+        back.snapshots, back.is_snapshottable = node.snapshots, True
+        node.__dict__.update(back.__dict__, id=node.id)
+
+    def clone_snapshot(self, user: User, path: str, name: str, destination: str) -> None:
+        """A tree of its own that begins as a snapshot was."""
+        node = existing(self._find_following(user, path))
+        top = self._snapshot(node, name)
+        check_access(user, top, READ)
+        check_owner(user, top)
+        found = self._find_to_create(user, destination)
+        check_not_a_link(found)
+        if found.target is not None:
+            raise FileAlreadyExistsException(destination)
+        check_parent(found)
+        check_ancestor(user, found)
+        copy = top.copy()
+        if copy.is_directory:
+            copy.mtime_ms = self._now()
+        for each in copy.walk():
+            each.id, each.is_snapshottable = self._new_id(), False
+            each.close()
+        self._add(found, found.missing[-1], copy, inodes=sum(1 for _ in copy.walk()))
+
+    def _take(self, nodes: Collection[Node], name: str) -> None:
+        """All of one moment: each shows that the others were touched."""
+        for node in nodes:
+            if node.is_directory:
+                node.mtime_ms = self._now()
+        for node in nodes:
+            node.snapshots[name] = node.frozen()
+
+    def _state(self, owner: Node, node: Node, name: str) -> Node:
+        """What this was in a snapshot of a directory above; or is."""
+        self._check_snapshottable(owner)
+        top = self._snapshot(owner, name) if name else owner
+        for each in top.walk():
+            if each.id == node.id:
+                return each
+        raise FileNotFoundException(f"it was not in {name}")
+
+    def _snapshot(self, node: Node, name: str) -> Node:
+        self._check_snapshottable(node)
+        if name not in node.snapshots:
+            raise SnapshotException(f"there is no snapshot {name}")
+        return node.snapshots[name]
+
+    def _check_snapshottable(self, node: Node) -> None:
+        if not node.is_snapshottable:
+            raise SnapshotException("not snapshottable")
+
+    def _name_by_time(self) -> str:
+        now = datetime.fromtimestamp(self._now() / 1000, UTC)
+        return f"s{now:%Y%m%d-%H%M%S}.{now.microsecond // 1000:03}"
+
+    def _all(self) -> list[Found]:
+        """Everything there is, by path."""
+        found = [Found((), [self.root])]
+        for each in found:
+            for name, child in sorted(each.nodes[-1].children.items()):
+                found.append(Found((*each.names, name), [*each.nodes, child]))
+        return found
+
+
+def _check_snapshot_name(name: str) -> None:
+    if "/" in name:
+        raise HadoopIllegalArgumentException("a snapshot's name can't contain /")
+    if name in ("", ".", "..", ".snapshot", ".reserved") or ":" in name or "\0" in name:
+        raise InvalidPathException(name)
+    if len(name.encode()) > 255:
+        raise PathComponentTooLongException(name)

@@ -1,0 +1,115 @@
+"""Snapshots beside the model, which copies everything; `make soak` makes the long runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from tests.model.machine import make_machine
+from tests.model.product import CONFIGURATIONS, Configuration, Product
+from tests.model.walk import open_on_server, walk
+
+from cairnfs.namenode.embedded import ClientProtocol
+from cairnfs.namenode.reclaiming import Reclaiming
+from cairnfs.namesystem import snapshots
+from cairnfs.namesystem.reclaim import Needs
+from cairnfs.testing.postgres_server import PostgresServer
+from cairnfs.transaction.transaction import Transaction
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(ClientProtocol, "rollback_snapshot"), reason="snapshots are not complete yet"
+)
+
+SEED = 20260102
+WALK_STEPS = {"sqlite": 1200, "postgres": 400}
+EXAMPLES = {"sqlite": 12, "postgres": 4}
+CHOSEN = (
+    "sqlite-optimistic",
+    "sqlite-pessimistic",
+    "sqlite-system-lock",
+    "postgres-optimistic",
+    "postgres-optimistic-x2",
+    "postgres-pessimistic-x2",
+)
+
+
+@pytest.fixture(params=CHOSEN)
+def product(request: pytest.FixtureRequest) -> Iterator[Product]:
+    configuration: Configuration = CONFIGURATIONS[request.param]
+    server: PostgresServer | None = None
+    if configuration.store == "postgres":
+        server = request.getfixturevalue("postgres_server")
+    with open_on_server(configuration, server, "snapshots") as product:
+        yield product
+
+
+def test_every_choice_of_hypothesis_agrees_with_the_model(product: Product) -> None:
+    run_state_machine_as_test(
+        make_machine(product, with_snapshots=True),
+        settings=settings(
+            max_examples=EXAMPLES[product.configuration.store],
+            stateful_step_count=50,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_snapshots_are_clean_cuts_through_calls_at_the_same_time(product: Product) -> None:
+    done = walk(product, SEED, WALK_STEPS[product.configuration.store], with_snapshots=True)
+    if done.divergence is not None:
+        lines = "\n".join(map(str, done.trace))
+        pytest.fail(f"seed {SEED}, after {done.steps} steps:\n{lines}\n{done.divergence}")
+
+
+# Bugs that are put in on purpose are found.
+
+
+def keep_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is superseded is lost to the snapshots that need it."""
+    monkeypatch.setattr(Transaction, "is_held", lambda transaction, key: False)
+
+
+def reclaim_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Needs, "shows", lambda needs, id, since, until: False)
+
+
+def reclaim_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(reclaiming: Reclaiming) -> int:
+        return 0
+
+    monkeypatch.setattr(Reclaiming, "_reclaim_removed_snapshot", nothing)
+
+
+def forget_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("delete", "rename"):
+        name = f"cairnfs.namesystem.{module}.check_without_snapshots"
+        monkeypatch.setattr(name, lambda *arguments: None)
+
+
+def take_the_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = snapshots.snapshot_key
+
+    def wrong(inode_id: int, name: bytes) -> Any:
+        return right(inode_id, name.replace(b"s3", b"s2"))
+
+    monkeypatch.setattr(snapshots, "snapshot_key", wrong)
+
+
+@pytest.mark.parametrize(
+    "put_in",
+    [keep_nothing, reclaim_too_much, reclaim_too_little, forget_to_refuse, take_the_wrong_one],
+)
+def test_a_bug_is_found(
+    put_in: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in(monkeypatch)
+    with open_on_server(CONFIGURATIONS["sqlite-optimistic"], None, "") as product:
+        done = walk(product, SEED, 4000, with_snapshots=True)
+    assert done.divergence is not None

@@ -1,0 +1,77 @@
+"""Snapshots are what the traces say: through every client, on both stores.
+
+A few traces are replayed on real clusters each time; `-m long` replays all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.traces.adapter import Adapter
+from tests.traces.generate import make_trace
+from tests.traces.replay import replay
+from tests.traces.systems import STORES, open_adapter
+from tests.traces.trace import Trace, read_traces
+
+from cairnfs.namenode.embedded import ClientProtocol
+from cairnfs.testing.postgres_server import PostgresServer
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(ClientProtocol, "rollback_snapshot"), reason="there are no snapshots yet"
+)
+
+TRACES = {trace.seed: trace for trace in read_traces()}
+ON_CLUSTERS = (5, 8)  # with nested directories, roll-backs of them, and one of the root
+MORE_SEEDS = range(1000, 1010)
+OPERATIONS = 150
+
+
+@pytest.fixture(scope="module", params=STORES)
+def store(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def embedded(store: str, request: pytest.FixtureRequest) -> Iterator[Adapter]:
+    with open_adapter("embedded", store, _server(store, request)) as adapter:
+        yield adapter
+
+
+@pytest.fixture(scope="module", params=("client", "rpc", "java"))
+def clustered(store: str, request: pytest.FixtureRequest) -> Iterator[Adapter]:
+    with open_adapter(request.param, store, _server(store, request)) as adapter:
+        yield adapter
+
+
+def _server(store: str, request: pytest.FixtureRequest) -> PostgresServer | None:
+    if store == "sqlite":
+        return None
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server
+
+
+@pytest.mark.parametrize("trace", TRACES.values(), ids=lambda trace: f"trace{trace.seed}")
+def test_metadata(embedded: Adapter, trace: Trace) -> None:
+    difference = replay(embedded, trace)
+    assert difference is None, difference
+
+
+@pytest.mark.parametrize("seed", MORE_SEEDS)
+def test_metadata_as_the_model_has_it(embedded: Adapter, seed: int) -> None:
+    difference = replay(embedded, make_trace(seed, OPERATIONS))
+    assert difference is None, difference
+
+
+@pytest.mark.parametrize("seed", ON_CLUSTERS)
+def test_through_clients(clustered: Adapter, seed: int) -> None:
+    difference = replay(clustered, TRACES[seed])
+    assert difference is None, difference
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", TRACES.keys() - set(ON_CLUSTERS))
+def test_through_clients_all_of_them(clustered: Adapter, seed: int) -> None:
+    difference = replay(clustered, TRACES[seed])
+    assert difference is None, difference
