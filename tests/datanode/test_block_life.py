@@ -61,6 +61,7 @@ class BlockLife(RuleBasedStateMachine):
         super().__init__()
         self.directory = Path(tempfile.mkdtemp(prefix="cairnfs-block-"))
         self.model: Model | None = None
+        self.copies: dict[Block, bytes] = {}
         self.stamp = 1000
         self.content = 0
         self._open()
@@ -185,6 +186,18 @@ class BlockLife(RuleBasedStateMachine):
         self.model = Model(FINALIZED, recovery_id, self.model.data[:length], length)
 
     @precondition(lambda self: self.state_is(FINALIZED))
+    @rule(part=st.floats(0, 1))
+    def copy(self, part: float) -> None:
+        """The beginning of it becomes another block; it stays as it was, and so does that."""
+        assert self.model is not None
+        recovery_id = self.next_stamp()
+        self.replicas.init_recovery(self.block, recovery_id)
+        length = int(part * len(self.model.data))
+        copy = self.replicas.update_recovered(self.block, recovery_id, recovery_id, length)
+        assert copy.block == Block(recovery_id, recovery_id, length)
+        self.copies[copy.block] = self.model.data[:length]
+
+    @precondition(lambda self: self.state_is(FINALIZED))
     @rule()
     def delete(self) -> None:
         self.replicas.delete(self.block)
@@ -217,6 +230,14 @@ class BlockLife(RuleBasedStateMachine):
                 self.model = None
             else:
                 self.model.state = RWR
+
+    @invariant()
+    def copies_are_what_they_were(self) -> None:
+        for block, data in self.copies.items():
+            with self.replicas.open_for_read(block) as reader:
+                assert reader.state is FINALIZED
+                assert reader.length_bytes == len(data)
+            assert self.replicas.get(block.id).data_path.read_bytes() == data
 
     @invariant()
     def agrees(self) -> None:

@@ -108,3 +108,57 @@ def test_many_blocks_are_dropped_at_once_and_reclaimed_in_parts(fast_fs: Scratch
     assert lengths(fast_fs, "/f") == [1, 1, 1]
     fast_fs.reclaim()
     assert fast_fs.get_content_summary("/").length_bytes == 3
+
+
+def test_what_a_snapshot_needs_is_cut_by_a_pointer(fs: ScratchClient) -> None:
+    """The row alone is shorter, however often it is cut; then an append has a block of its own."""
+    fs.mkdirs("/d")
+    fs.allow_snapshot("/d")
+    fs.write("/d/f", MIB, 10, block_size_bytes=MIB)
+    first, last = (each.block for each in fs.get_block_locations("/d/f").blocks)
+    fs.create_snapshot("/d", "s")
+    for length in (8, 5):
+        assert fs.truncate("/d/f", MIB + length)
+        kept, cut = (each.block for each in fs.get_block_locations("/d/f").blocks)
+        assert kept == first
+        assert (cut.id, cut.generation_stamp) == (last.id, last.generation_stamp)
+        assert (cut.length_bytes, cut.replica_bytes) == (length, 10)
+    appended = fs.append("/d/f").block
+    assert appended is not None
+    assert appended.block.id != last.id
+    assert fs.complete("/d/f", appended.block.with_length(7))
+    assert lengths(fs, "/d/f") == [MIB, 7]
+    assert fs.get_content_summary("/d").length_bytes == MIB + 7
+    assert lengths(fs, "/d/.snapshot/s/f") == [MIB, 10]
+    past = fs.get_block_locations("/d/.snapshot/s/f")
+    assert [each.block.id for each in past.blocks] == [first.id, last.id]
+    assert (past.length_bytes, past.under_construction, past.last_is_complete) == (
+        MIB + 10,
+        False,
+        True,
+    )
+    fs.delete_snapshot("/d", "s")
+
+
+def test_an_older_snapshot_is_not_cut_by_what_came_later(fs: ScratchClient) -> None:
+    fs.mkdirs("/d")
+    fs.allow_snapshot("/d")
+    fs.write("/d/f", 10)
+    fs.create_snapshot("/d", "s")
+    appended = fs.append("/d/f").block
+    assert appended is not None
+    fs.complete("/d/f", appended.block.with_length(20))
+    (grown,) = (each.block for each in fs.get_block_locations("/d/f").blocks)
+    assert grown.id == appended.block.id  # in place
+    fs.truncate("/d/f", 15)
+    (cut,) = (each.block for each in fs.get_block_locations("/d/f").blocks)
+    assert cut.generation_stamp > grown.generation_stamp  # what is behind 15 is nobody's
+    assert cut.replica_bytes == 15
+    fs.truncate("/d/f", 5)
+    (pointer,) = (each.block for each in fs.get_block_locations("/d/f").blocks)
+    assert (pointer.length_bytes, pointer.replica_bytes) == (5, 15)
+    assert lengths(fs, "/d/.snapshot/s/f") == [10]
+    fs.delete_snapshot("/d", "s")
+    fs.truncate("/d/f", 4)
+    (cut,) = (each.block for each in fs.get_block_locations("/d/f").blocks)
+    assert cut.replica_bytes == 4
