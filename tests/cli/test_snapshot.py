@@ -189,6 +189,10 @@ def test_space_is_shown_for_people_and_programs(
     fs.create_snapshot(directory, "s1")
     fs.delete(f"{directory}/file")
     fs.create_snapshot(directory, "s2")
+    cluster.wait_until(
+        lambda: fs.snapshot_space(directory, "s1")[0].exclusive_bytes > 0,
+        "what was deleted counts as held by the snapshot",
+    )
     header, *lines = run(cluster, "space", directory).splitlines()
     assert header.split("  ")[0] == "NAME"
     assert [line.split() for line in lines] == [
