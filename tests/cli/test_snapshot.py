@@ -178,3 +178,60 @@ def test_how_many_are_kept_is_read() -> None:
         with pytest.raises(CommandError, match="keep"):
             parse_keep(wrong)
     assert describe(SnapshotSchedule("/d", **parse_keep("24h7d"))) == "24 hourly, 7 daily"
+
+
+def test_space_is_shown_for_people_and_programs(
+    cluster: Cluster, fs: FileSystem, directory: str
+) -> None:
+    assert run(cluster, "space", directory) == f"{directory} has no snapshots\n"
+    with fs.create(f"{directory}/file", replication=1) as file:
+        file.write(b"x" * 5000)
+    fs.create_snapshot(directory, "s1")
+    fs.delete(f"{directory}/file")
+    fs.create_snapshot(directory, "s2")
+    cluster.wait_until(
+        lambda: fs.snapshot_space(directory, "s1")[0].exclusive_bytes > 0,
+        "what was deleted counts as held by the snapshot",
+    )
+    header, *lines = run(cluster, "space", directory).splitlines()
+    assert header.split("  ")[0] == "NAME"
+    assert [line.split() for line in lines] == [
+        ["s1", "5.0", "kB", "5.0", "kB"],
+        ["s2", "0", "B", "0", "B"],
+    ]
+    assert run_json(cluster, "space", directory, "s1") == [
+        {"name": "s1", "referenced_bytes": 5000, "exclusive_bytes": 5000}
+    ]
+    assert "no snapshot gone" in run(cluster, "space", directory, "gone", code=1)
+
+
+def test_schedules_are_set_previewed_listed_and_removed(
+    cluster: Cluster, fs: FileSystem, directory: str
+) -> None:
+    for name in ("auto-1", "auto-2", "mine"):
+        fs.create_snapshot(directory, name)
+    previewed = run(cluster, "schedule", "set", directory, "--keep", "1d", "--dry-run")
+    assert previewed.splitlines() == [
+        "keep    auto-2",
+        "delete  auto-1",
+        "1 kept, 1 deleted; nothing is done yet",
+    ]
+    assert run(cluster, "schedule", "list") == "There are no schedules\n"
+    said = run(cluster, "schedule", "set", directory, "--keep", "24h7d", "--prefix", "kept")
+    assert said == f"Of {directory}, 24 hourly, 7 daily snapshots are kept\n"
+    [listed] = run_json(cluster, "schedule", "list")
+    assert (listed["directory"], listed["hourly"], listed["prefix"]) == (directory, 24, "kept")
+    assert "24 hourly, 7 daily  kept" in run(cluster, "schedule", "list")
+    said = run(cluster, "schedule", "remove", directory)
+    assert said == f"No more snapshots of {directory} are taken; those that there are stay\n"
+    assert f"no schedule for {directory}" in run(cluster, "schedule", "remove", directory, code=1)
+    said = run(cluster, "schedule", "remove", code=1)
+    assert said == "cairn: say of which directory: cairn snapshot schedule remove DIRECTORY\n"
+    assert {"auto-1", "auto-2", "mine"} <= {
+        each.status.name for each in fs.list_snapshots(directory)
+    }
+
+
+def test_what_is_to_come_says_so(fs: FileSystem, directory: str) -> None:
+    with pytest.raises(NotImplementedError, match="getSnapshotChanges is not offered"):
+        list(fs.snapshot_changes(directory, "s1"))

@@ -289,7 +289,7 @@ class SnapshotSchedule(msgspec.Struct, frozen=True):
     weekly: int = 0
     monthly: int = 0
     yearly: int = 0
-    prefix: str = ""  # of the snapshots' names
+    prefix: str = "auto"  # of the snapshots' names
 
 
 class SchedulePreview(msgspec.Struct, frozen=True):

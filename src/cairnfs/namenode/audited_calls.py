@@ -263,6 +263,12 @@ _CAIRN_CALLS = {
     "createSnapshots": Audited(_create_snapshots, find_dst=_created_snapshots),
     "rollbackSnapshot": Audited(_rollback_snapshot),
     "cloneSnapshot": Audited(_clone_snapshot),
+    "getSnapshotSpace": Audited(_root("getSnapshotSpace")),
+    "setSnapshotSchedule": Audited(
+        lambda request: ("setSnapshotSchedule", request.schedule.path, None)
+    ),
+    "removeSnapshotSchedule": Audited(_path("removeSnapshotSchedule")),
+    "getSnapshotSchedules": Audited(_nothing("getSnapshotSchedules")),
 }
 
 AUDITED: dict[Method, Audited] = {

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode.messages import encode_nothing
 from cairnfs.namenode.rolling_back import RollBack
 from cairnfs.namenode.service import IncomingCall, Service
-from cairnfs.namesystem import rollback, snapshots
+from cairnfs.namesystem import rollback, schedules, snapshot_space, snapshots
 from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.schedules import Plan, Schedule, ScheduleInfo
+from cairnfs.namesystem.snapshot_space import SnapshotSpace
 from cairnfs.wire.proto import cairn_pb2
 from cairnfs.wire.protocols import CAIRN_PROTOCOL, as_text
 
@@ -47,4 +51,77 @@ def clone_snapshot(call: IncomingCall, request: cairn_pb2.CloneSnapshotRequestPr
         _parse(request.snapshotRoot),
         as_text(request.snapshotName),
         _parse(request.destination),
+    )
+
+
+@CAIRN_SERVICE.handler
+def get_snapshot_space(call: IncomingCall, request: cairn_pb2.GetSnapshotSpaceRequestProto) -> None:
+    def encode(found: list[SnapshotSpace]) -> cairn_pb2.GetSnapshotSpaceResponseProto:
+        response = cairn_pb2.GetSnapshotSpaceResponseProto()
+        for each in found:
+            added = response.snapshots.add()
+            added.snapshotName = each.name.decode(errors="replace")
+            added.referencedBytes = each.referenced_bytes
+            added.exclusiveBytes = each.exclusive_bytes
+        return response
+
+    call.run(
+        snapshot_space.snapshot_space,
+        encode,
+        _parse(request.snapshotRoot),
+        tuple(map(as_text, request.snapshotNames)),
+    )
+
+
+# Schedules
+
+
+@CAIRN_SERVICE.handler
+def set_snapshot_schedule(
+    call: IncomingCall, request: cairn_pb2.SetSnapshotScheduleRequestProto
+) -> None:
+    given = request.schedule
+    call.run(schedules.set_schedule, encode_nothing, _parse(given.path), _from_schedule(given))
+
+
+@CAIRN_SERVICE.handler
+def remove_snapshot_schedule(
+    call: IncomingCall, request: cairn_pb2.RemoveSnapshotScheduleRequestProto
+) -> None:
+    call.run(schedules.remove_schedule, encode_nothing, _parse(request.path))
+
+
+@CAIRN_SERVICE.handler
+def get_snapshot_schedules(
+    call: IncomingCall, request: cairn_pb2.GetSnapshotSchedulesRequestProto
+) -> None:
+    def encode(found: list[ScheduleInfo]) -> cairn_pb2.GetSnapshotSchedulesResponseProto:
+        response = cairn_pb2.GetSnapshotSchedulesResponseProto()
+        for info in found:
+            response.schedules.add(path=info.path, **msgspec.structs.asdict(info.schedule))
+        return response
+
+    call.run(schedules.list_schedules, encode)
+
+
+@CAIRN_SERVICE.handler
+def preview_snapshot_schedule(
+    call: IncomingCall, request: cairn_pb2.PreviewSnapshotScheduleRequestProto
+) -> None:
+    given = request.schedule
+
+    def encode(plan: Plan) -> cairn_pb2.PreviewSnapshotScheduleResponseProto:
+        return cairn_pb2.PreviewSnapshotScheduleResponseProto(kept=plan.kept, deleted=plan.deleted)
+
+    call.run(schedules.preview_schedule, encode, _parse(given.path), _from_schedule(given))
+
+
+def _from_schedule(message: cairn_pb2.SnapshotScheduleProto) -> Schedule:
+    return Schedule(
+        as_text(message.prefix),
+        message.hourly,
+        message.daily,
+        message.weekly,
+        message.monthly,
+        message.yearly,
     )

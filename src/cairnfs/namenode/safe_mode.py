@@ -54,6 +54,7 @@ _WORDS = {
     "rename": "rename ",
     "rename2": "rename ",
     "rename_snapshot": "rename snapshot for ",
+    "remove_schedule": "remove the schedule of ",
     "renew_lease": "renew lease",
     "rollback_snapshot": "roll back ",
     "set_acl": "set ACL on ",
@@ -61,6 +62,7 @@ _WORDS = {
     "set_permission": "set permission for ",
     "set_quota": "set quota on ",
     "set_replication": "set replication for ",
+    "set_schedule": "set a schedule for ",
     "set_times": "set times ",
     "truncate": "truncate for ",
 }

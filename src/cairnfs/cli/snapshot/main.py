@@ -82,5 +82,5 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", metavar="24h7d4w", help="how many hourly, daily, weekly, monthly (m), yearly (y)"
     )
-    parser.add_argument("--prefix", default="", help="of the snapshots' names")
+    parser.add_argument("--prefix", default="auto", help="of the snapshots' names (auto)")
     parser.add_argument("--dry-run", action="store_true", help="only tell what would be deleted")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cairnfs.cli.errors import CommandError
 from cairnfs.cli.output import Output
+from cairnfs.cli.snapshot.changing import tell
 
 if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
@@ -27,7 +28,11 @@ def schedule(fs: FileSystem, given: argparse.Namespace) -> int:
         )
     if given.what == "remove":
         fs.remove_snapshot_schedule(given.directory)
-        _print(f"No more snapshots of {given.directory} are taken; those that there are stay")
+        tell(
+            given,
+            {"directory": given.directory},
+            f"No more snapshots of {given.directory} are taken; those that there are stay",
+        )
         return 0
     return _set(fs, given)
 
@@ -38,7 +43,11 @@ def _set(fs: FileSystem, given: argparse.Namespace) -> int:
     wanted = SnapshotSchedule(given.directory, **parse_keep(given.keep), prefix=given.prefix)
     if not given.dry_run:
         fs.set_snapshot_schedule(wanted)
-        _print(f"Of {given.directory}, {describe(wanted)} snapshots are kept")
+        tell(
+            given,
+            {"directory": given.directory, "keep": given.keep},
+            f"Of {given.directory}, {describe(wanted)} snapshots are kept",
+        )
         return 0
     preview = fs.preview_snapshot_schedule(wanted)
     out = Output()
@@ -92,9 +101,3 @@ def describe(schedule: SnapshotSchedule) -> str:
     """As people say it: 24 hourly, 7 daily."""
     counts = {name: getattr(schedule, name) for name in UNITS.values()}
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "no"
-
-
-def _print(text: str) -> None:
-    out = Output()
-    out.print(text)
-    out.flush()
