@@ -53,7 +53,7 @@ class Finder:
         owner = _owner_before(self._rows, lost.parent_id)
         origin = None if owner is None else owner.origin
         while owner is not None and origin is not None:
-            names = _names_below(self._rows.at(origin.txid), identity, owner.id)
+            names = _names_below(self._rows.at(origin.txid), lost.id, owner.id)
             found = None if names is None else self._walk(owner, names)
             if found is not None and identity_of(found[-1]) == identity:
                 above = self.find(identity_of(owner))
