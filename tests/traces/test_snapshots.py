@@ -14,12 +14,7 @@ from tests.traces.replay import replay
 from tests.traces.systems import STORES, open_adapter
 from tests.traces.trace import Trace, read_traces
 
-from cairnfs.namenode.embedded import ClientProtocol
 from cairnfs.testing.postgres_server import PostgresServer
-
-pytestmark = pytest.mark.skipif(
-    not hasattr(ClientProtocol, "rollback_snapshot"), reason="there are no snapshots yet"
-)
 
 TRACES = {trace.seed: trace for trace in read_traces()}
 ON_CLUSTERS = (5, 8)  # with nested directories, roll-backs of them, and one of the root
