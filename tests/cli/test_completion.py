@@ -60,6 +60,7 @@ def test_bash_completes_commands_verbs_and_options(environment: dict[str, str]) 
     assert complete_in_bash(environment, "cairn fs rm -s") == ["-skipTrash", "-safely"]
     assert complete_in_bash(environment, "cairn admin saf") == ["safemode"]
     assert complete_in_bash(environment, "cairn fs help touch") == ["touch", "touchz"]
+    assert complete_in_bash(environment, "cairn snapshot di") == ["disallow", "diff"]
 
 
 def test_bash_completes_paths_on_the_cluster(
@@ -76,6 +77,7 @@ def test_bash_completes_paths_on_the_cluster(
         f"{tmp_path}/local-file"
     ]
     assert complete_in_bash(environment, "cairn fs put x /warehouse/su") == ["/warehouse/summary"]
+    assert complete_in_bash(environment, "cairn snapshot list /ware") == ["/warehouse/"]
     nobody = "cairn fs --fs hdfs://127.0.0.1:1 ls /ware"
     assert complete_in_bash(environment, nobody) == []
 
@@ -100,6 +102,8 @@ def test_fish_completes(environment: dict[str, str], tmp_path: Path) -> None:
     assert "mkdir" in complete("cairn fs mk")
     assert "-skipTrash" in complete("cairn fs rm -s")
     assert complete("cairn fs ls /ware") == ["/warehouse/"]
+    assert complete("cairn snapshot dis") == ["disallow"]
+    assert complete("cairn snapshot list /ware") == ["/warehouse/"]
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md and of the README's first steps run as they stand."""
+"""The examples of the pages on Python and on snapshots, and of the README, run as they stand."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import cairnfs
 from cairnfs.testing.cluster import Cluster
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+SNAPSHOTS = PAGE.parent / "snapshots.md"
 README = PAGE.parents[1] / "README.md"
 EXAMPLES = [
     example.replace("127.0.0.1:8020", "namenode:8020")
-    for page in (PAGE, README)
+    for page in (PAGE, SNAPSHOTS, README)
     for example in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    if "namenode:8020" in example or "127.0.0.1:8020" in example
+    if ("namenode:8020" in example or "127.0.0.1:8020" in example) and "spark." not in example
 ]
 
 

@@ -23,7 +23,6 @@ from cairnfs.errors import (
     ParentNotDirectoryException,
     PathIsDirectoryException,
     PathIsNotEmptyDirectoryException,
-    UnsupportedOperationException,
 )
 from cairnfs.network.address import Address
 from cairnfs.testing.cluster import Cluster
@@ -236,7 +235,7 @@ def test_the_cluster(cluster: Cluster, fs: cairnfs.FileSystem, folder: str) -> N
         (lambda fs: fs.delete("/e"), PathIsNotEmptyDirectoryException, OSError, errno.ENOTEMPTY),
         (lambda fs: fs.create("/x", replication=9999), OSError, OSError, None),
         (lambda fs: fs.create("/x", block_size=1000), HdfsError, ValueError, None),
-        (lambda fs: fs.allow_snapshot("/e"), UnsupportedOperationException, Exception, None),
+        (lambda fs: fs.set_xattr("/e", "user.a", b""), NotImplementedError, Exception, None),
     ],
 )
 def test_errors_are_hadoops_and_pythons(

@@ -77,9 +77,58 @@ def test_snapshots(fs: cairnfs.FileSystem) -> None:
     [directory] = fs.get_snapshottable_directories()
     assert (directory.status.path, directory.snapshots) == ("/snapshots", 2)
     fs.rename_snapshot("/snapshots", "one", "three")
+    listed = [(each.status.path, each.is_deleted) for each in fs.list_snapshots("/snapshots")]
+    assert listed == [("/snapshots/.snapshot/three", False), ("/snapshots/.snapshot/two", False)]
+    assert read(fs, "/snapshots/.snapshot/two/x") == b"1"
     for name in ("two", "three"):
         fs.delete_snapshot("/snapshots", name)
     fs.disallow_snapshot("/snapshots")
+
+
+def test_a_diff_of_more_than_one_page(fs: cairnfs.FileSystem) -> None:
+    """By default, HDFS tells 1000 entries at a time."""
+    for path in ("/diff/here", "/diff/there", "/diff/deleted", "/elsewhere/in", "/elsewhere/out"):
+        fs.mkdirs(path)
+    for path in ("/diff", "/elsewhere"):
+        fs.allow_snapshot(path)
+        fs.create_snapshot(path, "old")
+    for number in range(1100):
+        fs.mkdirs(f"/diff/here/d{number:04}")
+    fs.create_snapshot("/diff", "between")
+    for number in range(0, 1100, 2):
+        fs.rename(f"/diff/here/d{number:04}", f"/diff/there/e{number:04}")
+    fs.rename("/elsewhere/in", "/diff/in")
+    fs.rename("/diff/deleted", "/elsewhere/deleted")
+    fs.create_snapshot("/diff", "new")
+
+    moved = [(f"here/d{number:04}", f"there/e{number:04}") for number in range(0, 1100, 2)]
+    entries = list(fs.snapshot_diff("/diff", "between", "new"))
+    assert sorted((each.path, each.target or "") for each in entries if each.kind == "R") == moved
+    assert sorted((each.kind, each.path) for each in entries if each.kind != "R") == [
+        ("+", "in"),
+        ("-", "deleted"),
+        ("M", "."),
+        ("M", "here"),
+        ("M", "there"),
+    ]
+    back = list(fs.snapshot_diff("/diff", "new", "between"))
+    assert sorted((each.target or "", each.path) for each in back if each.kind == "R") == moved
+    assert {("-", "in"), ("+", "deleted")} <= {(each.kind, each.path) for each in back}
+    created = [each.path for each in fs.snapshot_diff("/diff", "old", "new") if each.kind == "+"]
+    assert len(created) == 1101
+    now = list(fs.snapshot_diff("/diff", "between"))
+    as_report = fs.get_snapshot_diff_report("/diff", "between").entries
+    assert now == as_report
+    assert sorted(now, key=str) == sorted(entries, key=str)
+
+
+def test_calls_of_our_own_are_refused(fs: cairnfs.FileSystem) -> None:
+    with pytest.raises(
+        NotImplementedError, match="rollbackSnapshot is not supported: what answers"
+    ):
+        fs.rollback_snapshot("/", "any")
+    with pytest.raises(NotImplementedError, match="is no CairnFS"):
+        fs.create_snapshots(["/", "/tmp"])
 
 
 @pytest.mark.parametrize("size", SIZES)

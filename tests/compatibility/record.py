@@ -1,6 +1,6 @@
-"""Run the script on a file system and write down what happens: `golden/` is from HDFS.
+"""Run a script on a file system and write down what happens: `golden/` is from HDFS.
 
-    python -m tests.compatibility.record hdfs://127.0.0.1:29200 OUTPUT [--superuser NAME]
+    python -m tests.compatibility.record fsshell.txt hdfs://127.0.0.1:29200 [--superuser NAME]
 
 The file system must be empty but for what its own start makes.
 """
@@ -17,14 +17,14 @@ from tests.compatibility.shell import FsShell, Outcome
 from tests.compatibility.transcript import Entry, read_script, run_script, write_transcript
 
 HERE = Path(__file__).parent
-SCRIPT = HERE / "fsshell.txt"
-GOLDEN = HERE / "golden" / "fsshell.txt"
+SCRIPTS = ("fsshell.txt", "snapshots.txt")
+GOLDEN = HERE / "golden"
 BIG_BYTES = 300_000
 BLOCK_BYTES = 1 << 20
 
 
-def run_on(uri: str, superuser: str) -> list[Entry]:
-    """What becomes of the script on the file system at `uri`."""
+def run_on(uri: str, superuser: str, script: str) -> list[Entry]:
+    """What becomes of a script on the file system at `uri`."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as opened:
         directory = Path(name)
         local = directory / "local"
@@ -36,7 +36,9 @@ def run_on(uri: str, superuser: str) -> list[Entry]:
                 shells[user] = opened.enter_context(FsShell(uri, user, directory))
             return shells[user].run(*arguments)
 
-        return run_script(read_script(SCRIPT), run, superuser=superuser, local=local, uri=uri)
+        return run_script(
+            read_script(HERE / script), run, superuser=superuser, local=local, uri=uri
+        )
 
 
 def make_local_files(local: Path) -> None:
@@ -51,11 +53,12 @@ def make_local_files(local: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("script", choices=SCRIPTS)
     parser.add_argument("uri")
-    parser.add_argument("output", type=Path)
     parser.add_argument("--superuser", default=getpass.getuser())
     given = parser.parse_args()
-    write_transcript(given.output, run_on(given.uri, given.superuser))
+    entries = run_on(given.uri, given.superuser, given.script)
+    write_transcript(GOLDEN / given.script, entries)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Hadoop's FsShell in a Java process of its own, one for each user, kept for all its commands.
 
+Methods of DistributedFileSystem for which the shell has no command can be called as well.
+
 The classes are those of the `pyspark` package; py4j, which comes with it, lets Python call them.
 """
 
@@ -11,6 +13,8 @@ import shutil
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
+
+CALL = "dfs"  # instead of a command: a method of DistributedFileSystem
 
 OPENED = ("java.lang", "java.util", "java.io", "java.net", "sun.nio.ch")
 
@@ -43,6 +47,8 @@ class FsShell:
         self._system_err = self._java.System.err
 
     def run(self, *arguments: str) -> Outcome:
+        if arguments[0] == CALL:
+            return self._call(*arguments[1:])
         java = self._java
         out, err = java.java.io.ByteArrayOutputStream(), java.java.io.ByteArrayOutputStream()
         java.System.setOut(java.java.io.PrintStream(out, True))
@@ -57,6 +63,31 @@ class FsShell:
             java.System.setOut(self._system_out)
             java.System.setErr(self._system_err)
         return Outcome(out.toString("UTF-8"), err.toString("UTF-8"), code)
+
+    def _call(self, method: str, *arguments: str) -> Outcome:
+        """A method of DistributedFileSystem: of a path, if any, and of texts."""
+        from py4j.protocol import Py4JJavaError
+
+        fs_package = self._java.org.apache.hadoop.fs
+        conf = self._java.org.apache.hadoop.conf.Configuration()
+        path = [fs_package.Path(argument) for argument in arguments[:1]]
+        try:
+            fs = fs_package.FileSystem.get(self._java.java.net.URI(self.uri), conf)
+            result = getattr(fs, method)(*path, *arguments[1:])
+        except Py4JJavaError as error:
+            # The server's stack trace, which HDFS sends along, is not for comparing.
+            return Outcome("", str(error.java_exception.toString()).partition("\n\tat ")[0], 1)
+        return Outcome("" if result is None else self._show(result), "", 0)
+
+    def _show(self, result: Any) -> str:
+        from py4j.java_collections import JavaArray
+
+        if not isinstance(result, JavaArray):
+            return str(result.toString() if hasattr(result, "toString") else result)
+        return "\n".join(
+            f"{each.getFullPath()} {each.getSnapshotNumber()} of {each.getSnapshotQuota()}"
+            for each in result
+        )
 
     def close(self) -> None:
         self._gateway.shutdown()

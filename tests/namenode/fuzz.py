@@ -25,6 +25,7 @@ from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.testing.scratch import SUPERUSER, scratch_namespace
 from cairnfs.wire.proto import (
     administration_pb2,
+    cairn_pb2,
     client_namenode_pb2,
     datanode_pb2,
     ha_service_pb2,
@@ -34,6 +35,7 @@ from cairnfs.wire.protocols import Protocol
 
 MODULES = (
     administration_pb2,
+    cairn_pb2,
     client_namenode_pb2,
     datanode_pb2,
     ha_service_pb2,
@@ -45,7 +47,8 @@ OFTEN = {
     "mkdirs", "create", "addBlock", "complete", "abandonBlock", "rename", "rename2", "delete",
     "concat", "createSymlink", "setAcl", "modifyAclEntries", "setQuota", "setReplication",
     "getListing", "getBatchedListing", "getBlockLocations", "fsync", "updatePipeline",
-    "updateBlockForPipeline", "getAdditionalDatanode",
+    "updateBlockForPipeline", "getAdditionalDatanode", "allowSnapshot", "createSnapshot",
+    "createSnapshots", "renameSnapshot", "deleteSnapshot",
 }  # fmt: skip
 
 

@@ -20,8 +20,6 @@ from cairnfs.errors import (
     InvalidPathException,
     IOException,
     PathIsNotEmptyDirectoryException,
-    SnapshotException,
-    UnsupportedOperationException,
 )
 from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.testing.scratch import scratch_namespace
@@ -293,12 +291,6 @@ def test_absent_features_answer_as_an_hdfs_that_does_not_use_them(client: RpcCli
     wanted = xattr_pb2.XAttrProto(namespace=xattr_pb2.XAttrProto.USER, name="a")
     with pytest.raises(IOException, match="At least one of the attributes"):
         client.call("getXAttrs", xattr_pb2.GetXAttrsRequestProto(src="/d", xAttrs=[wanted]))
-    with pytest.raises(SnapshotException):
-        client.call("getSnapshotListing", pb.GetSnapshotListingRequestProto(snapshotRoot="/d"))
-    with pytest.raises(SnapshotException, match="directory: /d: this file system has no snapshots"):
-        client.call("createSnapshot", pb.CreateSnapshotRequestProto(snapshotRoot="/d"))
-    with pytest.raises(UnsupportedOperationException, match="snapshots"):
-        client.call("allowSnapshot", pb.AllowSnapshotRequestProto(snapshotRoot="/d"))
 
 
 def test_a_namenode_is_always_active(client: RpcClient) -> None:

@@ -79,5 +79,11 @@ def test_below_the_directory(tree: ScratchClient) -> None:
 def test_what_is_not_there(tree: ScratchClient) -> None:
     with pytest.raises(SnapshotException, match="nothing"):
         diff(tree, "nothing")
-    with pytest.raises(SnapshotException, match="not a snapshottable"):
+    with pytest.raises(SnapshotException, match="neither snapshottable nor under"):
         diff(tree, "s1", path="/outside")
+
+
+def test_what_was_moved_out_of_what_is_gone_is_new(tree: ScratchClient) -> None:
+    tree.rename("/d/x/deep", "/d/deep")
+    tree.delete("/d/x", recursive=True)
+    assert diff(tree, "s1") == {"M ", "- x", "+ deep"}

@@ -11,8 +11,10 @@ from tests.observe.servers import ServedNameNode, served_namenode
 
 from cairnfs.config import AuditSettings, Control
 from cairnfs.errors import AccessControlException, HdfsError
+from cairnfs.wire.proto import cairn_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto.acl_pb2 import FsPermissionProto
+from cairnfs.wire.protocols import CAIRN_PROTOCOL
 
 
 @pytest.fixture(params=list(Control))
@@ -100,6 +102,50 @@ def test_denied_calls_are_told_and_failed_ones_are_not(
         ("false", "saveNamespace", "null", "null", "null"),
     ]
     assert {event["ugi"] for event in told} == {"mallory (auth:SIMPLE)"}
+
+
+def test_snapshots_are_told_as_hdfs_tells_them(served: ServedNameNode, tmp_path: Path) -> None:
+    """In the words of HDFS 3.3.6; it leaves out of which directory one was not allowed."""
+    root = {"snapshotRoot": "/d"}
+    with served.connect() as client, served.connect("mallory") as mallory:
+        mkdirs(client, "/d")
+        with pytest.raises(AccessControlException):
+            mallory.call("allowSnapshot", pb.AllowSnapshotRequestProto(**root))
+        client.call("allowSnapshot", pb.AllowSnapshotRequestProto(**root))
+        named = pb.CreateSnapshotRequestProto(**root, snapshotName="s1")
+        with pytest.raises(AccessControlException):
+            mallory.call("createSnapshot", named)
+        client.call("createSnapshot", named)
+        by_time = client.call("createSnapshot", pb.CreateSnapshotRequestProto(**root)).snapshotPath
+        several = cairn_pb2.CreateSnapshotsRequestProto(snapshotRoots=["/d"], snapshotName="s2")
+        client.call("createSnapshots", several, CAIRN_PROTOCOL)
+        request = pb.RenameSnapshotRequestProto(**root, snapshotOldName="s1", snapshotNewName="t")
+        client.call("renameSnapshot", request)
+        with pytest.raises(HdfsError, match="s1"):
+            client.call("renameSnapshot", request)
+        client.call("getSnapshottableDirListing", pb.GetSnapshottableDirListingRequestProto())
+        client.call("getSnapshotListing", pb.GetSnapshotListingRequestProto(**root))
+        removal = pb.DeleteSnapshotRequestProto(**root, snapshotName="t")
+        with pytest.raises(AccessControlException):
+            mallory.call("deleteSnapshot", removal)
+        client.call("deleteSnapshot", removal)
+        with pytest.raises(HdfsError, match="snapshot"):
+            client.call("disallowSnapshot", pb.DisallowSnapshotRequestProto(**root))
+    _, *told = events(served, tmp_path)
+    assert [brief(event)[:4] for event in told] == [
+        ("false", "allowSnapshot", "/d", "null"),
+        ("true", "allowSnapshot", "/d", "null"),
+        ("false", "createSnapshot", "/d", "null"),
+        ("true", "createSnapshot", "/d", "/d/.snapshot/s1"),
+        ("true", "createSnapshot", "/d", by_time),
+        ("true", "createSnapshots", "[/d]", "[/d/.snapshot/s2]"),
+        ("true", "renameSnapshot", "/d/.snapshot/s1", "/d/.snapshot/t"),
+        ("true", "listSnapshottableDirectory", "null", "null"),
+        ("true", "ListSnapshot", "/d", "null"),
+        ("false", "deleteSnapshot", "/d/.snapshot/t", "null"),
+        ("true", "deleteSnapshot", "/d/.snapshot/t", "null"),
+    ]
+    assert {event["perm"] for event in told} == {"null"}
 
 
 def test_who_acts_for_somebody_else_is_named(tmp_path: Path) -> None:

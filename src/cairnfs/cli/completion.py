@@ -12,6 +12,7 @@ from cairnfs.cli.admin.main import ACTIONS
 from cairnfs.cli.errors import CommandError
 from cairnfs.cli.fs.verbs import VERBS
 from cairnfs.cli.main import COMMANDS
+from cairnfs.cli.snapshot.main import ACTIONS as SNAPSHOT_ACTIONS
 
 HINTS = {
     "bash": "source <(cairn completion bash)        # in ~/.bashrc",
@@ -23,11 +24,13 @@ USAGE = "usage: cairn completion bash|zsh|fish\n\n" + "\n".join(HINTS.values())
 OTHERS = {
     # command: the words that may follow it
     "admin": [*ACTIONS, "--fs", "--json"],
+    "snapshot": [*SNAPSHOT_ACTIONS, "--fs", "--json", "--name", "--keep", "--dry-run"],
     "cluster": ["up", "down", "status", "--directory", "--json"],
     "namenode": ["--store", "--host", "--port", "--format", "--help"],
     "datanode": ["--namenode", "--data", "--host", "--port", "--help"],
     "completion": list(HINTS),
 }
+WITH_PATHS = {"snapshot"}  # those of them that take paths on the cluster
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -61,6 +64,9 @@ def _cases() -> str:
     return "\n".join(cases)
 
 
+_BASH_PATHS = '; if [[ $word == /* ]]; then found=$(cairn complete -- "$word" 2> /dev/null); fi'
+
+
 def _bash_words() -> dict[str, str]:
     return {
         "commands": " ".join(COMMANDS),
@@ -68,7 +74,8 @@ def _bash_words() -> dict[str, str]:
         "options": _cases(),
         "local_verbs": "|".join(name for name, entry in VERBS.items() if entry.is_local),
         "others": "\n".join(
-            f"        {name}) found=$(compgen -W '{' '.join(words)}' -- \"$word\") ;;"
+            f"        {name}) found=$(compgen -W '{' '.join(words)}' -- \"$word\")"
+            f"{_BASH_PATHS if name in WITH_PATHS else ''} ;;"
             for name, words in OTHERS.items()
         ),
     }
@@ -86,7 +93,8 @@ def _zsh_words() -> dict[str, str]:
         "options": _cases(),
         "local_verbs": "|".join(name for name, entry in VERBS.items() if entry.is_local),
         "others": "\n".join(
-            f"        {name}) compadd -- {' '.join(words)}; _files ;;"
+            f"        {name}) compadd -- {' '.join(words)};"
+            f" {'_cairn_paths' if name in WITH_PATHS else '_files'} ;;"
             for name, words in OTHERS.items()
         ),
     }
@@ -105,6 +113,10 @@ def _fish_words() -> dict[str, str]:
         lines.append(
             f"complete -c cairn -n '__fish_seen_subcommand_from {name}' -a '{' '.join(words)}'"
         )
+        if name in WITH_PATHS:
+            lines.append(
+                f"complete -c cairn -n '__fish_seen_subcommand_from {name}' -a '(__cairn_paths)'"
+            )
     for name, entry in VERBS.items():
         lines.append(f"complete -c cairn -n __cairn_wants_verb -a {name} -d '{_summary(name)}'")
         for option in entry.options:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from cairnfs.cli.errors import CommandError
@@ -49,6 +50,30 @@ def connect(choice: Choice, *, timeout_s: float = TIMEOUT_S) -> FileSystem:
         return open_file_system(choice.url, timeout_s=timeout_s)
     except IllegalArgumentException as error:
         raise CommandError(str(error)) from None
+
+
+def run_on(choice: Choice, action: Callable[[FileSystem], int], *, if_denied: str = "") -> int:
+    """Do something with a file system; what it refuses is told in one line.
+
+    `if_denied` is what to do where rights are wanting.
+    """
+    from cairnfs.client.namenode import NameNodeUnreachable
+    from cairnfs.errors import AccessControlException, HdfsError
+    from cairnfs.network.sockets import PeerTimeout
+
+    try:
+        with connect(choice) as fs:
+            return action(fs)
+    except (NameNodeUnreachable, PeerTimeout) as error:
+        raise CommandError(f"{choice.explain_silence()} ({error})") from None
+    except AccessControlException as error:
+        raise CommandError(_first_line(error) + if_denied) from None
+    except HdfsError as error:
+        raise CommandError(_first_line(error)) from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _choose_local() -> Choice | None:

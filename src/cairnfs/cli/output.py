@@ -28,6 +28,13 @@ class Output:
 
         self.print(json.dumps(value, ensure_ascii=False))
 
+    def print_table(self, rows: list[list[str]], right: frozenset[int] = frozenset()) -> None:
+        """Columns of text, the first row above them; `right` are those of numbers."""
+        first, *more = format_table(rows, right)
+        self.print(self.paint(first, BOLD))
+        for line in more:
+            self.print(line)
+
     def paint(self, text: str, colour: str) -> str:
         """The text in a colour, if somebody sees it."""
         return f"\033[{colour}m{text}\033[0m" if self.has_colours else text

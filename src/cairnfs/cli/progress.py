@@ -1,4 +1,4 @@
-"""A bar that tells whoever looks at the terminal how far a copy is."""
+"""What tells whoever looks at the terminal how far something is: a bar, or how long it takes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,48 @@ import shutil
 import sys
 import threading
 import time
+from typing import Self
 
 from cairnfs.cli.output import format_bytes, is_terminal
 
 PATIENCE_S = 0.5  # what is done sooner needs no bar
 INTERVAL_S = 0.1
 WIDTH = 24
+
+
+class Waiting:
+    """While one long call is under way, says so, and since when; silent as `Progress` is.
+
+    with Waiting("rolling back /data"):
+        ...
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True)
+
+    def __enter__(self) -> Self:
+        if is_terminal(2):
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _tell(self) -> None:
+        began_s = time.monotonic()
+        has_drawn = False
+        while not self._is_over.wait(PATIENCE_S):
+            has_drawn = True
+            text = f"{self._what}: {time.monotonic() - began_s:.0f} s"
+            sys.stderr.write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\033[K")
+            sys.stderr.flush()
+        if has_drawn:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
 
 
 class Progress:

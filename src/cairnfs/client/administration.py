@@ -1,4 +1,4 @@
-"""The cluster: room, DataNodes, safe mode, open files, storage policies, snapshots."""
+"""The cluster: room, DataNodes, safe mode, open files, storage policies."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from typing import Literal, TypeAlias
 from cairnfs.client.calls import Calls, PathLike
 from cairnfs.client.messages import (
     decode_datanode,
-    decode_diff_report,
     decode_fs_status,
-    decode_snapshot,
-    decode_snapshottable,
     decode_storage_policy,
 )
 from cairnfs.client.records import (
@@ -19,9 +16,6 @@ from cairnfs.client.records import (
     DatanodeInfo,
     FsStatus,
     OpenFile,
-    Snapshot,
-    SnapshotDiffReport,
-    SnapshottableDirectory,
     StoragePolicy,
 )
 from cairnfs.errors import HadoopIllegalArgumentException
@@ -41,7 +35,7 @@ _SAFE_MODE_ACTIONS = {
 
 
 class Administration(Calls):
-    """The cluster, storage policies and snapshots."""
+    """The cluster and storage policies."""
 
     def get_status(self) -> FsStatus:
         """How much room there is, and how much of it is used."""
@@ -138,72 +132,3 @@ class Administration(Calls):
         self._namenodes.call_path(
             "satisfyStoragePolicy", request, pb.SatisfyStoragePolicyResponseProto
         )
-
-    # Snapshots
-
-    def allow_snapshot(self, path: PathLike) -> None:
-        """Let snapshots be taken of a directory."""
-        request = pb.AllowSnapshotRequestProto(snapshotRoot=self.absolute_path(path))
-        self._namenodes.call("allowSnapshot", request, pb.AllowSnapshotResponseProto)
-
-    def disallow_snapshot(self, path: PathLike) -> None:
-        """No longer let them be taken; there must be none left."""
-        request = pb.DisallowSnapshotRequestProto(snapshotRoot=self.absolute_path(path))
-        self._namenodes.call("disallowSnapshot", request, pb.DisallowSnapshotResponseProto)
-
-    def create_snapshot(self, path: PathLike, name: str | None = None) -> str:
-        """Take a snapshot; its path.  Without a name it is named by the time."""
-        request = pb.CreateSnapshotRequestProto(snapshotRoot=self.absolute_path(path))
-        if name is not None:
-            request.snapshotName = name
-        return self._namenodes.call(
-            "createSnapshot", request, pb.CreateSnapshotResponseProto
-        ).snapshotPath
-
-    def rename_snapshot(self, path: PathLike, old_name: str, new_name: str) -> None:
-        """Give a snapshot another name."""
-        request = pb.RenameSnapshotRequestProto(
-            snapshotRoot=self.absolute_path(path),
-            snapshotOldName=old_name,
-            snapshotNewName=new_name,
-        )
-        self._namenodes.call("renameSnapshot", request, pb.RenameSnapshotResponseProto)
-
-    def delete_snapshot(self, path: PathLike, name: str) -> None:
-        """Delete a snapshot."""
-        request = pb.DeleteSnapshotRequestProto(
-            snapshotRoot=self.absolute_path(path), snapshotName=name
-        )
-        self._namenodes.call("deleteSnapshot", request, pb.DeleteSnapshotResponseProto)
-
-    def get_snapshottable_directories(self) -> list[SnapshottableDirectory]:
-        """The directories of which the user may take snapshots."""
-        response = self._namenodes.call(
-            "getSnapshottableDirListing",
-            pb.GetSnapshottableDirListingRequestProto(),
-            pb.GetSnapshottableDirListingResponseProto,
-        )
-        listing = response.snapshottableDirList.snapshottableDirListing
-        return [decode_snapshottable(entry) for entry in listing]
-
-    def list_snapshots(self, path: PathLike) -> list[Snapshot]:
-        """The snapshots of a directory."""
-        request = pb.GetSnapshotListingRequestProto(snapshotRoot=self.absolute_path(path))
-        response = self._namenodes.call(
-            "getSnapshotListing", request, pb.GetSnapshotListingResponseProto
-        )
-        return [decode_snapshot(entry) for entry in response.snapshotList.snapshotListing]
-
-    def get_snapshot_diff_report(
-        self, path: PathLike, from_snapshot: str = "", to_snapshot: str = ""
-    ) -> SnapshotDiffReport:
-        """What changed between two snapshots of a directory; "" is the present."""
-        request = pb.GetSnapshotDiffReportRequestProto(
-            snapshotRoot=self.absolute_path(path),
-            fromSnapshot=from_snapshot,
-            toSnapshot=to_snapshot,
-        )
-        response = self._namenodes.call(
-            "getSnapshotDiffReport", request, pb.GetSnapshotDiffReportResponseProto
-        )
-        return decode_diff_report(response.diffReport)

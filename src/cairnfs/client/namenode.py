@@ -26,7 +26,7 @@ from cairnfs.errors import (
 from cairnfs.network.address import Address
 from cairnfs.network.rpc_connection import NoAnswer, RpcConnection, make_call_ids
 from cairnfs.network.sockets import PeerTimeout
-from cairnfs.wire.protocols import CLIENT_PROTOCOL, Method
+from cairnfs.wire.protocols import CLIENT_PROTOCOL, Method, Protocol
 
 LINKS_MAX = 32  # that are followed for one path
 
@@ -66,9 +66,11 @@ class NameNodes:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def call(self, name: str, request: Message, answer: type[_M]) -> _M:
+    def call(
+        self, name: str, request: Message, answer: type[_M], protocol: Protocol = CLIENT_PROTOCOL
+    ) -> _M:
         """Call and wait; errors are those of the server, or say that there is none."""
-        method = CLIENT_PROTOCOL[name]
+        method = protocol[name]
         call_id = next(self._call_ids)
         began_s = time.monotonic()
         for retry_count in itertools.count():
@@ -85,12 +87,19 @@ class NameNodes:
             return response
         raise AssertionError("unreachable")
 
-    def call_path(self, name: str, request: Message, answer: type[_M], field: str = "src") -> _M:
+    def call_path(
+        self,
+        name: str,
+        request: Message,
+        answer: type[_M],
+        field: str = "src",
+        protocol: Protocol = CLIENT_PROTOCOL,
+    ) -> _M:
         """The same, following symbolic links: `request.field` is then what they lead to."""
         path = getattr(request, field)
         for _ in range(LINKS_MAX):
             try:
-                return self.call(name, request, answer)
+                return self.call(name, request, answer, protocol)
             except UnresolvedPathException as link:
                 setattr(request, field, self.path_behind(link))
         raise IOException(f"{path}: more than {LINKS_MAX} symbolic links, or a loop of them")

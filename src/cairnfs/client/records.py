@@ -232,7 +232,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """One snapshot of a directory; `status.path` is where it can be read."""
 
     status: FileStatus
-    id: int
+    id: int | None  # None: an HDFS before 3.4 does not tell
     is_deleted: bool
 
 
@@ -251,6 +251,52 @@ class SnapshotDiffReport(msgspec.Struct, frozen=True):
     from_snapshot: str
     to_snapshot: str
     entries: list[DiffEntry]
+
+
+class ChangeKind(enum.Enum):
+    """What can have happened to something below a directory."""
+
+    CREATED = "CREATED"
+    DELETED = "DELETED"
+    MODIFIED = "MODIFIED"
+    MOVED_OUT = "MOVED_OUT"
+    MOVED_IN = "MOVED_IN"
+
+
+class SnapshotChange(msgspec.Struct, frozen=True):
+    """What happened to something between two snapshots, and in which transaction."""
+
+    kind: ChangeKind
+    path: str  # relative to the directory; "." is itself
+    other: str | None  # of a move within the directory: its other end
+    txid: int
+
+
+class SnapshotSpace(msgspec.Struct, frozen=True):
+    """What a snapshot takes, with all replicas."""
+
+    name: str
+    referenced_bytes: int
+    exclusive_bytes: int  # which its deletion would free
+
+
+class SnapshotSchedule(msgspec.Struct, frozen=True):
+    """How many snapshots of a directory are kept: the newest of each hour, day and so on."""
+
+    path: str
+    hourly: int = 0
+    daily: int = 0
+    weekly: int = 0
+    monthly: int = 0
+    yearly: int = 0
+    prefix: str = ""  # of the snapshots' names
+
+
+class SchedulePreview(msgspec.Struct, frozen=True):
+    """What a schedule would do to the snapshots that there are."""
+
+    kept: list[str]
+    deleted: list[str]
 
 
 XAttrs: TypeAlias = dict[str, bytes]

@@ -11,6 +11,7 @@ from cairnfs.config import AuditSettings, NameNodeSettings, TrashSettings
 from cairnfs.config_file import Config, add_flags, config_of
 from cairnfs.errors import HdfsError, SchemaVersionError
 from cairnfs.namenode.admin_protocols import ADMIN_SERVICES
+from cairnfs.namenode.cairn_protocol import CAIRN_SERVICE
 from cairnfs.namenode.client_protocol import CLIENT_SERVICE
 from cairnfs.namenode.datanode_protocol import DATANODE_SERVICE, LIFELINE_SERVICE
 from cairnfs.namenode.namenode import NameNode
@@ -21,7 +22,7 @@ from cairnfs.options import NAMENODE_SECTIONS
 from cairnfs.web.namenode import make_app
 from cairnfs.web.server import HttpServer, take_port
 
-SERVICES = (CLIENT_SERVICE, DATANODE_SERVICE, LIFELINE_SERVICE, *ADMIN_SERVICES)
+SERVICES = (CLIENT_SERVICE, CAIRN_SERVICE, DATANODE_SERVICE, LIFELINE_SERVICE, *ADMIN_SERVICES)
 
 
 async def serve(settings: NameNodeSettings, config: Config, *, is_new: bool) -> None:

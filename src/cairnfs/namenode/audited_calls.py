@@ -1,4 +1,4 @@
-"""Which calls of ClientNamenodeProtocol are put into the audit log, and what is said of them.
+"""Which calls of clients are put into the audit log, and what is said of them.
 
 As FSNamesystem does: a call that succeeded is `allowed=true`, one that was refused for want of
 rights is `allowed=false`, and one that failed for any other reason is not there at all.
@@ -6,7 +6,7 @@ rights is `allowed=false`, and one that failed for any other reason is not there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from cairnfs.errors import AccessControlException
@@ -16,8 +16,9 @@ from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET, QUOTA_RESET
 from cairnfs.observe.audit import AuditLog
 from cairnfs.store.schema import Table
 from cairnfs.transaction.transaction import Transaction
+from cairnfs.wire.proto import cairn_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.protocols import CLIENT_PROTOCOL, Method, as_text
+from cairnfs.wire.protocols import CAIRN_PROTOCOL, CLIENT_PROTOCOL, Method, as_text
 from cairnfs.wire.rpc import CallHeader
 
 Event: TypeAlias = tuple[str, str | None, str | None]
@@ -30,6 +31,7 @@ class Audited(NamedTuple):
     describe: Callable[[Any], Event]  # from the request
     has_status: bool = False  # with owner, group and mode of what was changed
     if_false: bool | None = True  # `allowed` where the answer was "no"; None: not a word
+    find_dst: Callable[[bytes], str] | None = None  # in the response, where that decides it
 
 
 def note_call(
@@ -58,6 +60,8 @@ def note_call(
     if audited.has_status and error is None and transaction is not None:
         status = find_changed_inode(transaction)
     command, src, dst = audited.describe(request)
+    if audited.find_dst is not None and error is None:
+        dst = audited.find_dst(response)
     sources: Sequence[str | None] = [src]
     if method is _BATCHED_LISTING:
         sources = list(map(as_text, request.paths))
@@ -97,6 +101,10 @@ def _path(command: str) -> Callable[[Any], Event]:
     return lambda request: (command, request.path, None)
 
 
+def _root(command: str) -> Callable[[Any], Event]:
+    return lambda request: (command, request.snapshotRoot, None)
+
+
 def _nothing(command: str) -> Callable[[Any], Event]:
     return lambda request: (command, None, None)
 
@@ -115,7 +123,11 @@ def _rename2(request: pb.Rename2RequestProto) -> Event:
 
 
 def _concat(request: pb.ConcatRequestProto) -> Event:
-    return "concat", f"[{', '.join(map(as_text, request.srcs))}]", request.trg
+    return "concat", _several(request.srcs), request.trg
+
+
+def _several(paths: Iterable[str]) -> str:
+    return f"[{', '.join(map(as_text, paths))}]"
 
 
 def _set_quota(request: pb.SetQuotaRequestProto) -> Event:
@@ -127,6 +139,51 @@ def _set_quota(request: pb.SetQuotaRequestProto) -> Event:
     else:
         command = "setQuota" if of_space == QUOTA_DONT_SET else "setSpaceQuota"
     return command, request.path, None
+
+
+def _snapshot(root: str, name: str) -> str:
+    """The path of a snapshot, or of the directory itself where no snapshot is named."""
+    root, name = as_text(root), as_text(name)
+    return f"{root.rstrip('/')}/.snapshot/{name}" if name else root
+
+
+def _created_snapshot(response: bytes) -> str:
+    return pb.CreateSnapshotResponseProto.FromString(response).snapshotPath
+
+
+def _create_snapshots(request: cairn_pb2.CreateSnapshotsRequestProto) -> Event:
+    return "createSnapshots", _several(request.snapshotRoots), None
+
+
+def _created_snapshots(response: bytes) -> str:
+    return _several(cairn_pb2.CreateSnapshotsResponseProto.FromString(response).snapshotPaths)
+
+
+def _rename_snapshot(request: pb.RenameSnapshotRequestProto) -> Event:
+    root = request.snapshotRoot
+    old, new = request.snapshotOldName, request.snapshotNewName
+    return "renameSnapshot", _snapshot(root, old), _snapshot(root, new)
+
+
+def _delete_snapshot(request: pb.DeleteSnapshotRequestProto) -> Event:
+    return "deleteSnapshot", _snapshot(request.snapshotRoot, request.snapshotName), None
+
+
+def _snapshot_diff(
+    request: pb.GetSnapshotDiffReportRequestProto | pb.GetSnapshotDiffReportListingRequestProto,
+) -> Event:
+    root = request.snapshotRoot
+    old, new = request.fromSnapshot, request.toSnapshot
+    return "computeSnapshotDiff", _snapshot(root, old), _snapshot(root, new)
+
+
+def _rollback_snapshot(request: cairn_pb2.RollbackSnapshotRequestProto) -> Event:
+    return "rollbackSnapshot", _snapshot(request.path, request.snapshotName), request.path
+
+
+def _clone_snapshot(request: cairn_pb2.CloneSnapshotRequestProto) -> Event:
+    source = _snapshot(request.snapshotRoot, request.snapshotName)
+    return "cloneSnapshot", source, request.destination
 
 
 def _set_safe_mode(request: pb.SetSafeModeRequestProto) -> Event:
@@ -179,6 +236,16 @@ _CALLS = {
     "removeDefaultAcl": Audited(_src("removeDefaultAcl"), has_status=True),
     "removeAcl": Audited(_src("removeAcl"), has_status=True),
     "setAcl": Audited(_src("setAcl"), has_status=True),
+    # Snapshots.
+    "allowSnapshot": Audited(_root("allowSnapshot")),
+    "disallowSnapshot": Audited(_root("disallowSnapshot")),
+    "createSnapshot": Audited(_root("createSnapshot"), find_dst=_created_snapshot),
+    "renameSnapshot": Audited(_rename_snapshot),
+    "deleteSnapshot": Audited(_delete_snapshot),
+    "getSnapshottableDirListing": Audited(_nothing("listSnapshottableDirectory")),
+    "getSnapshotListing": Audited(_root("ListSnapshot")),
+    "getSnapshotDiffReport": Audited(_snapshot_diff),
+    "getSnapshotDiffReportListing": Audited(_snapshot_diff),
     # The cluster.
     "setSafeMode": Audited(_set_safe_mode),
     "getDatanodeReport": Audited(_nothing("datanodeReport")),
@@ -192,4 +259,13 @@ _CALLS = {
     "setBalancerBandwidth": Audited(_nothing("setBalancerBandwidth")),
 }
 
-AUDITED: dict[Method, Audited] = {CLIENT_PROTOCOL[name]: each for name, each in _CALLS.items()}
+_CAIRN_CALLS = {
+    "createSnapshots": Audited(_create_snapshots, find_dst=_created_snapshots),
+    "rollbackSnapshot": Audited(_rollback_snapshot),
+    "cloneSnapshot": Audited(_clone_snapshot),
+}
+
+AUDITED: dict[Method, Audited] = {
+    **{CLIENT_PROTOCOL[name]: each for name, each in _CALLS.items()},
+    **{CAIRN_PROTOCOL[name]: each for name, each in _CAIRN_CALLS.items()},
+}

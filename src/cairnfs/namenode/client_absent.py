@@ -14,7 +14,6 @@ from cairnfs.errors import (
     FileNotFoundException,
     InvalidToken,
     IOException,
-    SnapshotException,
     UnsupportedOperationException,
 )
 from cairnfs.namenode.messages import NOTHING
@@ -45,58 +44,6 @@ def _answer_nothing(*names: str) -> None:
     """Let these calls be answered with a response in which nothing is set."""
     for name in names:
         CALLS.handlers[CLIENT_PROTOCOL[name]] = lambda call, request: NOTHING
-
-
-# Snapshots
-
-_refuse("snapshots", "allowSnapshot", "disallowSnapshot")
-_answer_nothing("getSnapshottableDirListing")
-
-
-@CALLS.handler
-def create_snapshot(call: IncomingCall, request: pb.CreateSnapshotRequestProto) -> None:
-    _refuse_snapshot(call, request.snapshotRoot)
-
-
-@CALLS.handler
-def rename_snapshot(call: IncomingCall, request: pb.RenameSnapshotRequestProto) -> None:
-    _refuse_snapshot(call, request.snapshotRoot)
-
-
-@CALLS.handler
-def delete_snapshot(call: IncomingCall, request: pb.DeleteSnapshotRequestProto) -> None:
-    _refuse_snapshot(call, request.snapshotRoot)
-
-
-@CALLS.handler
-def get_snapshot_listing(call: IncomingCall, request: pb.GetSnapshotListingRequestProto) -> None:
-    _refuse_snapshot(call, request.snapshotRoot)
-
-
-@CALLS.handler
-def get_snapshot_diff_report(
-    call: IncomingCall, request: pb.GetSnapshotDiffReportRequestProto
-) -> None:
-    _refuse_snapshot(call, request.snapshotRoot)
-
-
-@CALLS.handler
-def get_snapshot_diff_report_listing(
-    call: IncomingCall, request: pb.GetSnapshotDiffReportListingRequestProto
-) -> None:
-    _refuse_snapshot(call, request.snapshotRoot)
-
-
-def _refuse_snapshot(call: IncomingCall, root: str) -> None:
-    """No directory is snapshottable."""
-    path = FsPath.parse(root)
-
-    def refuse() -> bytes:
-        raise SnapshotException(
-            f"Directory is not a snapshottable directory: {path}: this file system has no snapshots"
-        )
-
-    _answer_if_there(call, path, refuse)
 
 
 # Extended attributes

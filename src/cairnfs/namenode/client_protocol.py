@@ -9,6 +9,7 @@ from cairnfs.namenode import (
     client_namespace,
     client_open_files,
     client_reading,
+    client_snapshots,
 )
 from cairnfs.namenode.service import Service
 
@@ -17,6 +18,7 @@ CLIENT_SERVICE = Service.join(
     client_reading.CALLS,
     client_files.CALLS,
     client_open_files.CALLS,
+    client_snapshots.CALLS,
     client_cluster.CALLS,
     client_absent.CALLS,
 )

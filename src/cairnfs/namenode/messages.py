@@ -64,6 +64,8 @@ def encode_first_field(message: bytes) -> bytes:
 
 # File statuses
 
+_HAS_ACL = int(hdfs_pb2.HdfsFileStatusProto.HAS_ACL)
+_SNAPSHOT_ENABLED = int(hdfs_pb2.HdfsFileStatusProto.SNAPSHOT_ENABLED)
 _STATUS = hdfs_pb2.HdfsFileStatusProto()
 _STATUS_PERMISSION = _STATUS.permission
 
@@ -85,7 +87,8 @@ def encode_status(status: FileStatus) -> bytes:
     message.fileId = status.id
     message.childrenNum = status.children
     message.storagePolicy = 0
-    message.flags = hdfs_pb2.HdfsFileStatusProto.HAS_ACL if status.has_acl else 0
+    flags = _HAS_ACL if status.has_acl else 0
+    message.flags = flags | _SNAPSHOT_ENABLED if status.is_snapshottable else flags
     if kind is Kind.SYMLINK:
         message.symlink = (status.target or "").encode()
         encoded = message.SerializeToString()

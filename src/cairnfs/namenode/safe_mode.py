@@ -14,6 +14,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Iterable
+from itertools import chain
 
 from cairnfs.blocks.records import Replica, ReplicaStatus, StorageNumber
 from cairnfs.errors import HdfsError, RetriableException, SafeModeException
@@ -32,12 +33,17 @@ COUNT_AGAIN_S = 1.0  # if the store does not answer
 _WORDS = {
     "abandon_block": "abandon block",
     "add_block": "add block to ",
+    "allow_snapshot": "allow snapshot for ",
     "append": "append to file",
+    "clone_snapshot": "clone a snapshot of ",
     "complete": "complete file ",
     "concat": "concat ",
     "create": "create file",
+    "create_snapshots": "create snapshot for ",
     "create_symlink": "create symlink ",
     "delete": "delete ",
+    "delete_snapshot": "delete snapshot for ",
+    "disallow_snapshot": "disallow snapshot for ",
     "fsync": "fsync file ",
     "mkdirs": "create directory ",
     "recover_lease": "recover the lease of ",
@@ -47,7 +53,9 @@ _WORDS = {
     "remove_default_acl": "remove default ACL entries on ",
     "rename": "rename ",
     "rename2": "rename ",
+    "rename_snapshot": "rename snapshot for ",
     "renew_lease": "renew lease",
+    "rollback_snapshot": "roll back ",
     "set_acl": "set ACL on ",
     "set_owner": "set owner for ",
     "set_permission": "set permission for ",
@@ -138,7 +146,10 @@ class SafeMode:
         """
         if self.is_on:
             what = _WORDS.get(operation, f"{operation} ")
-            where = next((str(each) for each in arguments if isinstance(each, FsPath)), "")
+            paths = chain.from_iterable(
+                each if isinstance(each, tuple) else (each,) for each in arguments
+            )
+            where = next((str(each) for each in paths if isinstance(each, FsPath)), "")
             text = f"Cannot {what}{where}. Name node is in safe mode.\n{self.describe()}"
             if self._store.local is None and not self._is_manual:
                 raise RetriableException(f"{SafeModeException.java_class}: {text}")

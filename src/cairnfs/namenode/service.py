@@ -135,6 +135,18 @@ class IncomingCall:
         """The groups of users, as this server knows them."""
         return self._connection.groups
 
+    @property
+    def key(self) -> CallKey | None:
+        """The same for each retry of this call; None if the client cannot be told apart."""
+        client_id = self._call.header.client_id
+        if len(client_id) != CLIENT_ID_BYTES:
+            return None
+        return CallKey(client_id, self._call.call_id)
+
+    @property
+    def is_retry(self) -> bool:
+        return self._call.header.retry_count > 0
+
     def run(
         self, operation: Operation[R], encode: Callable[[R], Response], *arguments: object
     ) -> None:
@@ -152,11 +164,13 @@ class IncomingCall:
         operation: Operation[R],
         done: Callable[[R | None, BaseException | None], None],
         *arguments: object,
+        is_reply: bool = True,
     ) -> None:
         """Run an operation as a part of this call, which `done` goes on with.
 
         It belongs to no caller unless one is among the arguments.  If `done` raises, that
-        is the answer.
+        is the answer.  Of several operations that run at most once, all but the one that
+        decides the reply have to say that they are not it: one is stored for a call.
         """
 
         def go_on(result: Any, error: BaseException | None) -> None:
@@ -165,7 +179,7 @@ class IncomingCall:
             except Exception as failure:
                 self.fail(failure)
 
-        self._submit(operation, arguments, go_on)
+        self._submit(operation, arguments, go_on, is_reply=is_reply)
 
     def answer(self, response: Response) -> None:
         """The call has succeeded."""
@@ -220,13 +234,12 @@ class IncomingCall:
         operation: Operation[Any],
         arguments: tuple[object, ...],
         done: Callable[[Any, BaseException | None], None],
+        *,
+        is_reply: bool = True,
     ) -> None:
         key, is_retry = None, False
-        if operation.at_most_once:
-            header = self._call.header
-            if len(header.client_id) == CLIENT_ID_BYTES:
-                key = CallKey(header.client_id, self._call.call_id)
-                is_retry = header.retry_count > 0
+        if operation.at_most_once and is_reply:
+            key, is_retry = self.key, self.is_retry
         call = Call(operation, arguments, done, key, is_retry)
         if self._connection.audit is not None and not self._is_answered:
             self._submitted = call

@@ -182,7 +182,9 @@ def _list_snapshots(tx: Transaction, id: InodeId, start_after: bytes, limit: int
     """What is in `.snapshot`: each as its root was then, by the time it was taken."""
     found = tx.scan(Table.SNAPSHOTS, id, start_after, limit + 1)
     roots = [
-        msgspec.structs.replace(snapshot.root, name=key[2], mtime_ms=snapshot.created_ms)
+        msgspec.structs.replace(
+            snapshot.root, name=key[2], mtime_ms=snapshot.created_ms, is_snapshottable=False
+        )
         for key, snapshot in found[:limit]
     ]
     return Page(roots, {}, len(found) - len(roots))
@@ -305,6 +307,8 @@ def _file_info(
         if caller.is_superuser:
             return None
         raise
+    if lookup.is_dot_snapshot:
+        return _status_without_inode(b"", mode=0o777, group="", time_ms=0)
     return None if target is None else status_of(lookup.rows, target)
 
 
@@ -327,15 +331,19 @@ def _name_to_start_after(tx: Transaction, start_after: bytes) -> bytes:
 def _reserved_status(tx: Transaction, name: bytes) -> FileStatus:
     """Of /.reserved and what is in it, which no inode stands for."""
     root: Inode = tx.get(ROOT_KEY)
+    return _status_without_inode(name, mode=0o770, group=root.group, time_ms=root.mtime_ms)
+
+
+def _status_without_inode(name: bytes, *, mode: int, group: str, time_ms: int) -> FileStatus:
     return FileStatus(
         kind=Kind.DIRECTORY,
         name=name,
         length_bytes=0,
-        mode=0o770,
+        mode=mode,
         owner="",
-        group=root.group,
-        mtime_ms=root.mtime_ms,
-        atime_ms=root.mtime_ms,
+        group=group,
+        mtime_ms=time_ms,
+        atime_ms=time_ms,
         target=None,
         replication=0,
         block_size_bytes=0,

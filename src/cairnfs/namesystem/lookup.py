@@ -128,7 +128,13 @@ def _resolve_in_snapshot(tx: Transaction, path: FsPath) -> Lookup:
         missing = path.components[len(base.inodes) - 1 :]
         return Lookup(path, base.inodes, missing, base.covered_txid, tx)
     dot = msgspec.structs.replace(
-        directory, name=DOT_SNAPSHOT, kind=Kind.DIRECTORY, quota=None, acl=None
+        directory,
+        name=DOT_SNAPSHOT,
+        kind=Kind.DIRECTORY,
+        mode=0o777,  # whoever may enter the directory
+        quota=None,
+        acl=None,
+        is_snapshottable=False,
     )
     inodes = [*base.inodes, dot]
     covered, names = base.covered_txid, path.components[index + 1 :]
@@ -138,7 +144,7 @@ def _resolve_in_snapshot(tx: Transaction, path: FsPath) -> Lookup:
     if snapshot is None:
         return Lookup(path, tuple(inodes), names, covered, tx)
     rows = tx.at(snapshot.txid)
-    inode = msgspec.structs.replace(snapshot.root, name=names[0])
+    inode = msgspec.structs.replace(snapshot.root, name=names[0], is_snapshottable=False)
     inodes.append(inode)
     for name in names[1:]:
         child = child_of(rows, inode, name) if inode.is_directory else None

@@ -68,7 +68,7 @@ register(Table.SCHEDULES, Schedule)
 @operation()
 def set_schedule(tx: Transaction, caller: Caller, path: FsPath, schedule: Schedule) -> None:
     """Have snapshots of a directory or file taken and deleted from now on."""
-    check_schedule(schedule)
+    check_schedule(schedule, path)
     inode = _snapshottable(tx, caller, path)
     key = schedule_key(inode.id)
     if tx.get(key) != schedule:
@@ -106,7 +106,7 @@ def list_schedules(tx: Transaction, caller: Caller) -> list[ScheduleInfo]:
 @operation(mutates=False)
 def preview_schedule(tx: Transaction, caller: Caller, path: FsPath, schedule: Schedule) -> Plan:
     """What a schedule would do now; nothing is done."""
-    check_schedule(schedule)
+    check_schedule(schedule, path)
     inode = _snapshottable(tx, caller, path)
     taken = []
     after = b""
@@ -144,9 +144,9 @@ def name_for(schedule: Schedule, now_ms: int) -> str:
     return f"{schedule.prefix}-{_time(now_ms):%Y%m%d-%H%M%S}"
 
 
-def check_schedule(schedule: Schedule) -> None:
+def check_schedule(schedule: Schedule, path: FsPath) -> None:
     """It has a name for its snapshots, and keeps some."""
-    check_name(name_for(schedule, 0))
+    check_name(name_for(schedule, 0), path)
     if not schedule.prefix:
         raise IllegalArgumentException("The names of a schedule's snapshots have to begin somehow")
     counts = msgspec.structs.astuple(schedule)[1:]

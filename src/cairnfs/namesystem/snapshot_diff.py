@@ -155,7 +155,7 @@ class Comparison:
             is_changed = True
             if gone is not None:
                 entries += self._gone(here, gone, before.id, below)
-            if come is not None and not self._was_inside(come.id):
+            if come is not None and not self._is_told_where_it_was(come.id):
                 entries.append(self._come(here, come, before.id))
         if is_changed or _is_modified(before, after):
             entries.insert(0, _entry(DiffKind.MODIFIED, path, before, before.id))
@@ -205,8 +205,15 @@ class Comparison:
             return old.origin != new.origin
         return self._later.totals(old.id).changed > self._since
 
-    def _was_inside(self, id: int) -> bool:
-        return _is_inside(self._old, id)
+    def _is_told_where_it_was(self, id: int) -> bool:
+        """Whether the walk comes to it on the old side: not if a directory above it is gone."""
+        while id != self._old.root.id:
+            inode: Inode | None = self._old.rows.get_by_id(Table.INODES, id)
+            parent = None if inode is None else parent_of(self._old.rows, inode)
+            if parent is None or self._new_path(parent.id) is None:
+                return False
+            id = parent.id
+        return True
 
     def _new_path(self, id: int) -> Names | None:
         """Where an inode is on the new side, if it is in the tree."""
@@ -287,7 +294,7 @@ def _owner_of_snapshots(lookup: Lookup) -> Inode:
         if inode.is_snapshottable:
             return inode
     raise SnapshotException(
-        f"Directory is not a snapshottable directory, nor below one: {lookup.path}"
+        f"Directory is neither snapshottable nor under a snap root! It is {lookup.path}"
     )
 
 
@@ -298,7 +305,7 @@ def _side(tx: Transaction, lookup: Lookup, owner: Inode, name: str) -> Side:
     snapshot: Snapshot | None = tx.get(snapshot_key(owner.id, name.encode()))
     if snapshot is None:
         raise SnapshotException(
-            f"Cannot find the snapshot {name} of {lookup.path}: it does not exist."
+            f"Cannot find the snapshot of directory {lookup.path} with name {name}"
         )
     rows = tx.at(snapshot.txid)
     side = Side(rows, snapshot.root, snapshot.txid)

@@ -27,7 +27,6 @@ from cairnfs.namesystem.lookup import (
     resolve_to_write,
 )
 from cairnfs.namesystem.paths import (
-    COMPONENT_BYTES_MAX,
     DOT_RESERVED,
     DOT_SNAPSHOT,
     FsPath,
@@ -104,7 +103,7 @@ def create_snapshots(
 ) -> tuple[str, ...]:
     """Take snapshots of one name, all of the same moment; without a name, named by the time."""
     name = name or default_name(tx.now_ms)
-    check_name(name)
+    check_name(name, paths[0])
     taken: dict[InodeId, str] = {}
     for path in paths:
         lookup, inode = _owned(tx, caller, path)
@@ -118,8 +117,8 @@ def create_snapshots(
         key = snapshot_key(inode.id, name.encode())
         if tx.get(key) is not None:
             raise SnapshotException(
-                "Failed to add snapshot: there is already a snapshot with the same name"
-                f' "{name}" of {lookup.path}.'
+                f'Failed to add snapshot: there is already a snapshot with the same name "{name}".'
+                f" It is of {lookup.path}."
             )
         _take(tx, lookup, inode, name.encode())
         taken[inode.id] = lookup.path.child(DOT_SNAPSHOT).child(name.encode()).text
@@ -132,15 +131,17 @@ def create_snapshots(
 def rename_snapshot(tx: Transaction, caller: Caller, path: FsPath, old: str, new: str) -> None:
     """Give a snapshot another name."""
     lookup, inode = _owned(tx, caller, path)
-    check_name(new)
-    snapshot = _find(tx, lookup, inode, old, "rename")
+    _check_new_name(new, lookup.path)
+    snapshot = _find(tx, inode, old)
+    if snapshot is None:
+        raise SnapshotException(f"The snapshot {old} does not exist for directory {lookup.path}")
     if old == new:
         return
     key = snapshot_key(inode.id, new.encode())
     if tx.get(key) is not None:
         raise SnapshotException(
-            f'The snapshot "{new}" already exists for directory {lookup.path}, so "{old}" cannot'
-            " be renamed to it."
+            f"The snapshot {new} already exists for directory {lookup.path}, so {old} cannot be"
+            " renamed to it"
         )
     tx.delete(snapshot_key(inode.id, old.encode()))
     tx.put(key, snapshot)
@@ -153,7 +154,11 @@ def rename_snapshot(tx: Transaction, caller: Caller, path: FsPath, old: str, new
 def delete_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) -> None:
     """Delete a snapshot; what only it needed is reclaimed in the background."""
     lookup, inode = _owned(tx, caller, path)
-    snapshot = _find(tx, lookup, inode, name, "delete")
+    snapshot = _find(tx, inode, name)
+    if snapshot is None:
+        raise SnapshotException(
+            f"Cannot delete snapshot {name} from path {lookup.path}: the snapshot does not exist."
+        )
     tx.delete(snapshot_key(inode.id, name.encode()))
     moment = moment_key(snapshot.txid, inode.id)
     tx.get(moment)
@@ -177,7 +182,9 @@ def list_snapshots(tx: Transaction, caller: Caller, path: FsPath) -> list[Snapsh
     while page := tx.scan(Table.SNAPSHOTS, inode.id, after, _PAGE):
         after = page[-1][0][2]
         for key, snapshot in page:
-            root = msgspec.structs.replace(snapshot.root, mtime_ms=snapshot.created_ms)
+            root = msgspec.structs.replace(
+                snapshot.root, mtime_ms=snapshot.created_ms, is_snapshottable=False
+            )
             infos.append(SnapshotInfo(key[2], snapshot.txid, describe(root, None, key[2])))
     return infos
 
@@ -230,15 +237,22 @@ def default_name(now_ms: int) -> str:
     return f"s{taken:%Y%m%d-%H%M%S}.{now_ms % 1000:03d}"
 
 
-def check_name(name: str) -> None:
-    """A snapshot's name is the name of a directory."""
+def check_name(name: str, path: FsPath) -> None:
+    """A snapshot's name, of the directory at `path`, is the name of a directory."""
+    encoded = name.encode("utf-8", "surrogateescape")
+    if encoded in (b"", b".", b"..", DOT_SNAPSHOT, DOT_RESERVED) or any(c in "/:\0" for c in name):
+        shown = name.replace("\0", "\\0")
+        raise InvalidPathException(f"Invalid path name Invalid snapshot name: {shown}")
+    check_component_length(encoded, path)
+
+
+def _check_new_name(name: str, path: FsPath) -> None:
+    """The same, in the words that HDFS has when a snapshot is renamed."""
     if "/" in name:
         raise HadoopIllegalArgumentException('Snapshot name cannot contain "/"')
-    encoded = name.encode("utf-8", "surrogateescape")
-    if encoded in (b"", b".", b"..", DOT_SNAPSHOT, DOT_RESERVED) or b"\0" in encoded or ":" in name:
-        raise InvalidPathException(f"Invalid snapshot name: {name!r}")
-    if len(encoded) > COMPONENT_BYTES_MAX:
-        check_component_length(encoded, FsPath.parse("/"))
+    if name.encode("utf-8", "surrogateescape") == DOT_SNAPSHOT:
+        raise HadoopIllegalArgumentException('".snapshot" is a reserved name.')
+    check_name(name, path)
 
 
 def _take(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> None:
@@ -273,11 +287,6 @@ def _check_snapshottable(lookup: Lookup, inode: Inode) -> None:
         )
 
 
-def _find(tx: Transaction, lookup: Lookup, inode: Inode, name: str, verb: str) -> Snapshot:
-    encoded = name.encode("utf-8", "surrogateescape")
-    found: Snapshot | None = tx.get(snapshot_key(inode.id, encoded))
-    if found is None:
-        raise SnapshotException(
-            f"Cannot {verb} snapshot {name} from path {lookup.path}: the snapshot does not exist."
-        )
+def _find(tx: Transaction, inode: Inode, name: str) -> Snapshot | None:
+    found: Snapshot | None = tx.get(snapshot_key(inode.id, name.encode("utf-8", "surrogateescape")))
     return found

@@ -34,6 +34,7 @@ class FileStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
     children: int
     has_acl: bool
     under_construction: bool
+    is_snapshottable: bool = False
 
     @property
     def is_directory(self) -> bool:
@@ -79,4 +80,5 @@ def _describe(inode: Inode, name: bytes, mtime_ms: int, children: int) -> FileSt
         children,
         inode.acl is not None,
         inode.under_construction,
+        inode.is_snapshottable,
     )

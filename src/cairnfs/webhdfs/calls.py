@@ -14,7 +14,7 @@ from cairnfs.observe.audit import describe_user
 from cairnfs.webhdfs.parameters import Parameters, Target
 from cairnfs.webhdfs.requests import user_of
 from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.protocols import CLIENT_PROTOCOL
+from cairnfs.wire.protocols import CLIENT_PROTOCOL, Protocol
 from cairnfs.wire.rpc import ConnectionContext
 
 
@@ -34,11 +34,9 @@ class WebCall:
         self.caller: Caller = server.identify(context, request.remote or "")
         self._ugi = describe_user(self.user, self.real_user)
 
-    async def rpc(self, method: str, message: Message) -> Any:
+    async def rpc(self, method: str, message: Message, protocol: Protocol = CLIENT_PROTOCOL) -> Any:
         """Make a call, as if over RPC; returns its response."""
-        return await call_locally(
-            self.server, self.caller, self._ugi, CLIENT_PROTOCOL[method], message
-        )
+        return await call_locally(self.server, self.caller, self._ugi, protocol[method], message)
 
     def required(self, name: str, pattern: str | None = None) -> str:
         return self.parameters.required(name, self.operation, pattern)

@@ -31,17 +31,17 @@ async def _answer_bool(call: WebCall, method: str, message: Message) -> web.Resp
     return answer_json({"boolean": (await call.rpc(method, message)).result})
 
 
-async def _answer_nothing(call: WebCall, method: str, message: Message) -> web.Response:
+async def answer_nothing_to(call: WebCall, method: str, message: Message) -> web.Response:
     await call.rpc(method, message)
     return answer_nothing()
 
 
-def _told_the_path(method: str, field: str = "src") -> Operation:
+def told_the_path(method: str, field: str = "src") -> Operation:
     """An operation of which the path is all that there is to say."""
     request_type = CLIENT_PROTOCOL[method].request_type
 
     async def operate(call: WebCall) -> web.Response:
-        return await _answer_nothing(call, method, request_type(**{field: call.path}))
+        return await answer_nothing_to(call, method, request_type(**{field: call.path}))
 
     return operate
 
@@ -67,7 +67,7 @@ async def create_symlink(call: WebCall) -> web.Response:
         createParent=call.parameters.boolean("createparent", True),
     )
     message.dirPerm.perm = 0o777
-    return await _answer_nothing(call, "createSymlink", message)
+    return await answer_nothing_to(call, "createSymlink", message)
 
 
 async def rename(call: WebCall) -> web.Response:
@@ -86,7 +86,7 @@ async def rename(call: WebCall) -> web.Response:
         overwriteDest="OVERWRITE" in options,
         moveToTrash="TO_TRASH" in options,
     )
-    return await _answer_nothing(call, "rename2", message)
+    return await answer_nothing_to(call, "rename2", message)
 
 
 async def delete(call: WebCall) -> web.Response:
@@ -98,7 +98,9 @@ async def delete(call: WebCall) -> web.Response:
 
 async def concat(call: WebCall) -> web.Response:
     sources = call.required("sources").split(",")
-    return await _answer_nothing(call, "concat", pb.ConcatRequestProto(trg=call.path, srcs=sources))
+    return await answer_nothing_to(
+        call, "concat", pb.ConcatRequestProto(trg=call.path, srcs=sources)
+    )
 
 
 async def truncate(call: WebCall) -> web.Response:
@@ -132,7 +134,7 @@ async def set_permission(call: WebCall) -> web.Response:
     mode = call.parameters.mode("permission")
     message = pb.SetPermissionRequestProto(src=call.path)
     message.permission.perm = DIRECTORY_MODE if mode is None else mode
-    return await _answer_nothing(call, "setPermission", message)
+    return await answer_nothing_to(call, "setPermission", message)
 
 
 async def set_owner(call: WebCall) -> web.Response:
@@ -140,13 +142,13 @@ async def set_owner(call: WebCall) -> web.Response:
     if owner is None and group is None:
         raise IllegalArgumentException("Both owner and group are empty.")
     message = pb.SetOwnerRequestProto(src=call.path, username=owner, groupname=group)
-    return await _answer_nothing(call, "setOwner", message)
+    return await answer_nothing_to(call, "setOwner", message)
 
 
 async def set_times(call: WebCall) -> web.Response:
     times = [call.parameters.number(name, least=-1) for name in ("modificationtime", "accesstime")]
     mtime, atime = (_UNSIGNED_MASK if time is None else time & _UNSIGNED_MASK for time in times)
-    return await _answer_nothing(
+    return await answer_nothing_to(
         call, "setTimes", pb.SetTimesRequestProto(src=call.path, mtime=mtime, atime=atime)
     )
 
@@ -156,18 +158,18 @@ async def set_times(call: WebCall) -> web.Response:
 
 async def modify_acl_entries(call: WebCall) -> web.Response:
     message = acl_pb2.ModifyAclEntriesRequestProto(src=call.path, aclSpec=_entries(call))
-    return await _answer_nothing(call, "modifyAclEntries", message)
+    return await answer_nothing_to(call, "modifyAclEntries", message)
 
 
 async def remove_acl_entries(call: WebCall) -> web.Response:
     entries = _entries(call, with_permissions=False)
     message = acl_pb2.RemoveAclEntriesRequestProto(src=call.path, aclSpec=entries)
-    return await _answer_nothing(call, "removeAclEntries", message)
+    return await answer_nothing_to(call, "removeAclEntries", message)
 
 
 async def set_acl(call: WebCall) -> web.Response:
     message = acl_pb2.SetAclRequestProto(src=call.path, aclSpec=_entries(call))
-    return await _answer_nothing(call, "setAcl", message)
+    return await answer_nothing_to(call, "setAcl", message)
 
 
 def _entries(call: WebCall, *, with_permissions: bool = True) -> list[acl_pb2.AclEntryProto]:
@@ -198,7 +200,7 @@ async def _set_quota(
     space = call.parameters.number("storagespacequota", least=-1)
     quotas = [_QUOTA_DONT_SET if quota is None else quota for quota in (namespace, space)]
     message.namespaceQuota, message.storagespaceQuota = (each & _UNSIGNED_MASK for each in quotas)
-    return await _answer_nothing(call, "setQuota", message)
+    return await answer_nothing_to(call, "setQuota", message)
 
 
 # Extended attributes
@@ -214,13 +216,13 @@ async def set_xattr(call: WebCall) -> web.Response:
         xAttr=encode_xattr(name, value),
         flag=sum({_XATTR_FLAGS[flag] for flag in flags}),
     )
-    return await _answer_nothing(call, "setXAttr", message)
+    return await answer_nothing_to(call, "setXAttr", message)
 
 
 async def remove_xattr(call: WebCall) -> web.Response:
     attribute = encode_xattr(call.required("xattr.name"))
     message = xattr_pb2.RemoveXAttrRequestProto(src=call.path, xAttr=attribute)
-    return await _answer_nothing(call, "removeXAttr", message)
+    return await answer_nothing_to(call, "removeXAttr", message)
 
 
 def _parse_value(text: str | None) -> bytes:
@@ -249,14 +251,14 @@ async def set_storage_policy(call: WebCall) -> web.Response:
     if name is None:
         raise IllegalArgumentException("Storage policy name is empty.")
     message = pb.SetStoragePolicyRequestProto(src=call.path, policyName=name)
-    return await _answer_nothing(call, "setStoragePolicy", message)
+    return await answer_nothing_to(call, "setStoragePolicy", message)
 
 
 async def set_ec_policy(call: WebCall) -> web.Response:
     message = erasure_coding_pb2.SetErasureCodingPolicyRequestProto(
         src=call.path, ecPolicyName=call.required("ecpolicy")
     )
-    return await _answer_nothing(call, "setErasureCodingPolicy", message)
+    return await answer_nothing_to(call, "setErasureCodingPolicy", message)
 
 
 def _told_the_ec_policy(method: str) -> Operation:
@@ -265,36 +267,9 @@ def _told_the_ec_policy(method: str) -> Operation:
 
     async def operate(call: WebCall) -> web.Response:
         message = request_type(ecPolicyName=call.required("ecpolicy"))
-        return await _answer_nothing(call, method, message)
+        return await answer_nothing_to(call, method, message)
 
     return operate
-
-
-# Snapshots
-
-
-async def create_snapshot(call: WebCall) -> web.Response:
-    message = pb.CreateSnapshotRequestProto(
-        snapshotRoot=call.path, snapshotName=call.parameters.text("snapshotname")
-    )
-    response = await call.rpc("createSnapshot", message)
-    return answer_json({"Path": response.snapshotPath})
-
-
-async def rename_snapshot(call: WebCall) -> web.Response:
-    message = pb.RenameSnapshotRequestProto(
-        snapshotRoot=call.path,
-        snapshotOldName=call.required("oldsnapshotname"),
-        snapshotNewName=call.required("snapshotname"),
-    )
-    return await _answer_nothing(call, "renameSnapshot", message)
-
-
-async def delete_snapshot(call: WebCall) -> web.Response:
-    message = pb.DeleteSnapshotRequestProto(
-        snapshotRoot=call.path, snapshotName=call.required("snapshotname")
-    )
-    return await _answer_nothing(call, "deleteSnapshot", message)
 
 
 # Delegation tokens: nobody has one
@@ -315,29 +290,25 @@ PUT: dict[str, Operation] = {
     "SETTIMES": set_times,
     "MODIFYACLENTRIES": modify_acl_entries,
     "REMOVEACLENTRIES": remove_acl_entries,
-    "REMOVEDEFAULTACL": _told_the_path("removeDefaultAcl"),
-    "REMOVEACL": _told_the_path("removeAcl"),
+    "REMOVEDEFAULTACL": told_the_path("removeDefaultAcl"),
+    "REMOVEACL": told_the_path("removeAcl"),
     "SETACL": set_acl,
     "SETQUOTA": set_quota,
     "SETQUOTABYSTORAGETYPE": set_quota_by_storage_type,
     "SETXATTR": set_xattr,
     "REMOVEXATTR": remove_xattr,
     "SETSTORAGEPOLICY": set_storage_policy,
-    "SATISFYSTORAGEPOLICY": _told_the_path("satisfyStoragePolicy"),
+    "SATISFYSTORAGEPOLICY": told_the_path("satisfyStoragePolicy"),
     "SETECPOLICY": set_ec_policy,
     "ENABLEECPOLICY": _told_the_ec_policy("enableErasureCodingPolicy"),
     "DISABLEECPOLICY": _told_the_ec_policy("disableErasureCodingPolicy"),
-    "ALLOWSNAPSHOT": _told_the_path("allowSnapshot", "snapshotRoot"),
-    "DISALLOWSNAPSHOT": _told_the_path("disallowSnapshot", "snapshotRoot"),
-    "CREATESNAPSHOT": create_snapshot,
-    "RENAMESNAPSHOT": rename_snapshot,
     "RENEWDELEGATIONTOKEN": renew_delegation_token,
     "CANCELDELEGATIONTOKEN": renew_delegation_token,
 }
 POST: dict[str, Operation] = {
     "CONCAT": concat,
     "TRUNCATE": truncate,
-    "UNSETSTORAGEPOLICY": _told_the_path("unsetStoragePolicy"),
-    "UNSETECPOLICY": _told_the_path("unsetErasureCodingPolicy"),
+    "UNSETSTORAGEPOLICY": told_the_path("unsetStoragePolicy"),
+    "UNSETECPOLICY": told_the_path("unsetErasureCodingPolicy"),
 }
-DELETE: dict[str, Operation] = {"DELETE": delete, "DELETESNAPSHOT": delete_snapshot}
+DELETE: dict[str, Operation] = {"DELETE": delete}

@@ -10,7 +10,7 @@ from cairnfs.client.messages import encode_xattr
 from cairnfs.errors import FileNotFoundException, IllegalArgumentException
 from cairnfs.webhdfs import answers
 from cairnfs.webhdfs.calls import WebCall
-from cairnfs.webhdfs.parameters import ACTION_PATTERN, INT_MAX, LONG_MAX
+from cairnfs.webhdfs.parameters import ACTION_PATTERN, LONG_MAX
 from cairnfs.webhdfs.requests import answer_json, answer_nothing, encode_json
 from cairnfs.wire.proto import acl_pb2, hdfs_pb2, xattr_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -239,52 +239,6 @@ async def get_delegation_token(call: WebCall) -> web.Response:
     return answer_json({"Token": None})
 
 
-# Snapshots
-
-
-async def get_snapshot_diff(call: WebCall) -> web.Response:
-    response = await call.rpc(
-        "getSnapshotDiffReport",
-        pb.GetSnapshotDiffReportRequestProto(
-            snapshotRoot=call.path,
-            fromSnapshot=call.parameters.text("oldsnapshotname") or "",
-            toSnapshot=call.parameters.text("snapshotname") or "",
-        ),
-    )
-    return answer_json(answers.describe_differences(response.diffReport))
-
-
-async def get_snapshot_diff_listing(call: WebCall) -> web.Response:
-    """A page of what GETSNAPSHOTDIFF tells, behind a path and a place in its list."""
-    index = call.parameters.number("snapshotdiffindex", least=-1, type_max=INT_MAX)
-    message = pb.GetSnapshotDiffReportListingRequestProto(
-        snapshotRoot=call.path,
-        fromSnapshot=call.parameters.text("oldsnapshotname") or "",
-        toSnapshot=call.parameters.text("snapshotname") or "",
-    )
-    message.cursor.startPath = (call.parameters.text("snapshotdiffstartpath") or "").encode()
-    message.cursor.index = -1 if index is None else index
-    response = await call.rpc("getSnapshotDiffReportListing", message)
-    return answer_json(answers.describe_difference_page(response.diffReport))
-
-
-async def get_snapshottable_directory_list(call: WebCall) -> web.Response:
-    response = await call.rpc(
-        "getSnapshottableDirListing", pb.GetSnapshottableDirListingRequestProto()
-    )
-    found = None
-    if response.HasField("snapshottableDirList"):
-        found = answers.describe_snapshottable(response.snapshottableDirList)
-    return answer_json({"SnapshottableDirectoryList": found})
-
-
-async def get_snapshot_list(call: WebCall) -> web.Response:
-    response = await call.rpc(
-        "getSnapshotListing", pb.GetSnapshotListingRequestProto(snapshotRoot=call.path)
-    )
-    return answer_json({"SnapshotList": answers.describe_snapshots(response.snapshotList)})
-
-
 GET: dict[str, Operation] = {
     "GETFILESTATUS": get_file_status,
     "GETFILELINKSTATUS": get_file_link_status,
@@ -310,8 +264,4 @@ GET: dict[str, Operation] = {
     "GETECPOLICIES": get_ec_policies,
     "GETECCODECS": get_ec_codecs,
     "GETDELEGATIONTOKEN": get_delegation_token,
-    "GETSNAPSHOTDIFF": get_snapshot_diff,
-    "GETSNAPSHOTDIFFLISTING": get_snapshot_diff_listing,
-    "GETSNAPSHOTTABLEDIRECTORYLIST": get_snapshottable_directory_list,
-    "GETSNAPSHOTLIST": get_snapshot_list,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from cairnfs.namenode.server import RpcServer
-from cairnfs.webhdfs import changing, looking
+from cairnfs.webhdfs import changing, looking, snapshots
 from cairnfs.webhdfs.calls import WebCall
 from cairnfs.webhdfs.data import Data
 from cairnfs.webhdfs.data_parameters import DATA_OPERATIONS
@@ -15,10 +15,10 @@ from cairnfs.webhdfs.redirects import LOOPBACK, reachable, redirect_to_datanode,
 from cairnfs.webhdfs.requests import add_webhdfs, operation_of
 
 _OPERATIONS: dict[str, dict[str, Operation]] = {
-    "GET": looking.GET,
-    "PUT": changing.PUT,
+    "GET": looking.GET | snapshots.GET,
+    "PUT": changing.PUT | snapshots.PUT,
     "POST": changing.POST,
-    "DELETE": changing.DELETE,
+    "DELETE": changing.DELETE | snapshots.DELETE,
 }
 _KNOWN = {
     method: [*operations, *DATA_OPERATIONS.get(method, [])]

@@ -17,6 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 from cairnfs.errors import RpcNoSuchMethodException, RpcNoSuchProtocolException
 from cairnfs.wire.proto import (
     administration_pb2,
+    cairn_pb2,
     client_datanode_pb2,
     client_namenode_pb2,
     datanode_pb2,
@@ -166,6 +167,10 @@ NAMENODE_PROTOCOL = Protocol(
 HA_SERVICE_PROTOCOL = Protocol(
     "org.apache.hadoop.ha.HAServiceProtocol", ha_service_pb2, "HAServiceProtocolService"
 )
+
+# What only ours are asked
+
+CAIRN_PROTOCOL = Protocol("cairnfs.CairnProtocol", cairn_pb2, "CairnProtocol")
 
 # What DataNodes ask of a NameNode
 

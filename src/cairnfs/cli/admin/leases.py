@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from cairnfs.cli.output import BOLD, Output, format_bytes, format_table
+from cairnfs.cli.output import Output, format_bytes
 from cairnfs.errors import HdfsError
 
 if TYPE_CHECKING:
@@ -40,10 +40,7 @@ def leases(fs: FileSystem, given: argparse.Namespace) -> int:
             since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(lease.changed_ms / 1000))
             length = format_bytes(lease.length_bytes)
             rows.append([lease.path, lease.holder, lease.machine, since, length, lease.reason])
-        first, *more = format_table(rows, right=frozenset((4,)))
-        out.print(out.paint(first, BOLD))
-        for line in more:
-            out.print(line)
+        out.print_table(rows, right=frozenset((4,)))
     out.flush()
     return 0
 

@@ -6,8 +6,7 @@ import argparse
 import importlib
 from collections.abc import Sequence
 
-from cairnfs.cli.connection import choose, connect
-from cairnfs.cli.errors import CommandError
+from cairnfs.cli.connection import choose, run_on
 
 # name: what it does, module, function
 ACTIONS = {
@@ -20,29 +19,14 @@ ACTIONS = {
     "namenodes": ("which of the NameNodes that the URL names answer", "report", "namenodes"),
 }
 
+_IF_DENIED = "; be the user who runs the NameNode, or one of its supergroup (HADOOP_USER_NAME=...)"
+
 
 def main(arguments: Sequence[str]) -> int:
     given = make_parser().parse_args(arguments)
     _, module, function = ACTIONS[given.action]
     action = getattr(importlib.import_module(f"cairnfs.cli.admin.{module}"), function)
-    choice = choose(given.fs)
-
-    from cairnfs.client.namenode import NameNodeUnreachable
-    from cairnfs.errors import AccessControlException, HdfsError
-    from cairnfs.network.sockets import PeerTimeout
-
-    try:
-        with connect(choice) as fs:
-            return int(action(fs, given))
-    except (NameNodeUnreachable, PeerTimeout) as error:
-        raise CommandError(f"{choice.explain_silence()} ({error})") from None
-    except AccessControlException as error:
-        raise CommandError(
-            f"{_first_line(error)}; be the user who runs the NameNode, or one of its supergroup"
-            " (HADOOP_USER_NAME=...)"
-        ) from None
-    except HdfsError as error:
-        raise CommandError(_first_line(error)) from None
+    return run_on(choose(given.fs), lambda fs: int(action(fs, given)), if_denied=_IF_DENIED)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -71,7 +55,3 @@ def make_parser() -> argparse.ArgumentParser:
         add("--exclude-file", metavar="FILE", help="what the NameNode's --excluded-hosts names")
         add("--wait", action="store_true", help="until that is done")
     return parser
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]

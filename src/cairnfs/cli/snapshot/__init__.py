@@ -1,0 +1,1 @@
+"""`cairn snapshot`: snapshots of directories, and what can be done with them."""

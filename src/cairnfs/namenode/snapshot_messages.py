@@ -1,0 +1,110 @@
+"""Snapshots and differences between them as Hadoop's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cairnfs.namenode.messages import fill_status
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Names
+from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
+from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.wire.proto import hdfs_pb2
+
+_LABELS = {
+    DiffKind.MODIFIED: "M",
+    DiffKind.CREATED: "+",
+    DiffKind.DELETED: "-",
+    DiffKind.RENAMED: "R",
+}
+_NO_INDEX = -1
+_ID_MASK = 2**31 - 1  # snapshots of HDFS have numbers; the last bits of a TxID will do for one
+
+
+def to_snapshottable(
+    found: Iterable[SnapshottableInfo],
+) -> hdfs_pb2.SnapshottableDirectoryListingProto:
+    message = hdfs_pb2.SnapshottableDirectoryListingProto()
+    for info in found:
+        added = message.snapshottableDirListing.add()
+        fill_status(added.dirStatus, info.status)
+        added.dirStatus.flags = 0  # as in HDFS: here they go without saying
+        added.snapshot_quota = info.quota
+        added.snapshot_number = info.snapshots
+        parent = "" if info.path == "/" else info.path.rpartition("/")[0] or "/"
+        added.parent_fullpath = parent.encode()
+    return message
+
+
+def to_snapshots(found: Iterable[SnapshotInfo], path: FsPath) -> hdfs_pb2.SnapshotListingProto:
+    message = hdfs_pb2.SnapshotListingProto()
+    for info in found:
+        added = message.snapshotListing.add()
+        fill_status(added.dirStatus, info.status)
+        added.snapshotID = info.txid & _ID_MASK
+        added.parent_fullpath = path.text.encode()
+        added.isDeleted = False
+    return message
+
+
+# Differences
+
+
+def to_diff_report(
+    page: DiffPage, request: pb.GetSnapshotDiffReportRequestProto
+) -> hdfs_pb2.SnapshotDiffReportProto:
+    """One report of all there is."""
+    message = hdfs_pb2.SnapshotDiffReportProto()
+    message.snapshotRoot = request.snapshotRoot
+    message.fromSnapshot = request.fromSnapshot
+    message.toSnapshot = request.toSnapshot
+    for entry in page.entries:
+        added = message.diffReportEntries.add()
+        added.modificationLabel = _LABELS[entry.kind]
+        added.fullpath = _join(entry.path)
+        if entry.target is not None:
+            added.targetPath = _join(entry.target)
+    return message
+
+
+def to_diff_page(page: DiffPage) -> hdfs_pb2.SnapshotDiffReportListingProto:
+    """A page, of which clients make a report when they have all.
+
+    They look for what was created and deleted in a directory by the directory's number, and tell
+    it after the directory, which is why this has to be among what was modified.
+    """
+    message = hdfs_pb2.SnapshotDiffReportListingProto()
+    message.isFromEarlier = True  # than what it is compared with: so nothing is to be turned round
+    lists = {
+        DiffKind.MODIFIED: message.modifiedEntries,
+        DiffKind.CREATED: message.createdEntries,
+        DiffKind.DELETED: message.deletedEntries,
+        DiffKind.RENAMED: message.deletedEntries,  # and known by its target
+    }
+    for entry in page.entries:
+        added = lists[entry.kind].add()
+        added.fullpath = _join(entry.path)
+        added.fileId = entry.inode_id
+        added.dirId = entry.inode_id if entry.kind is DiffKind.MODIFIED else entry.parent_id
+        added.isReference = _is_reference(entry)
+        if entry.target is not None:
+            added.targetPath = _join(entry.target)
+    message.cursor.startPath = _join(page.resume or ())
+    message.cursor.index = _NO_INDEX
+    return message
+
+
+def _is_reference(entry: DiffEntry) -> bool:
+    """What HDFS says of directories that were modified, and of what was moved."""
+    if entry.kind is DiffKind.MODIFIED:
+        return entry.is_directory
+    return entry.kind is DiffKind.RENAMED
+
+
+def from_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto) -> Names:
+    """The directory to go on with, as a page has named it; none to begin with."""
+    return tuple(name for name in cursor.startPath.split(b"/") if name)
+
+
+def _join(names: Names) -> bytes:
+    return b"/".join(names)

@@ -1,0 +1,180 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class CreateSnapshotsRequestProto(_message.Message):
+    __slots__ = ("snapshotRoots", "snapshotName")
+    SNAPSHOTROOTS_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOTNAME_FIELD_NUMBER: _ClassVar[int]
+    snapshotRoots: _containers.RepeatedScalarFieldContainer[str]
+    snapshotName: str
+    def __init__(self, snapshotRoots: _Optional[_Iterable[str]] = ..., snapshotName: _Optional[str] = ...) -> None: ...
+
+class CreateSnapshotsResponseProto(_message.Message):
+    __slots__ = ("snapshotPaths",)
+    SNAPSHOTPATHS_FIELD_NUMBER: _ClassVar[int]
+    snapshotPaths: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, snapshotPaths: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RollbackSnapshotRequestProto(_message.Message):
+    __slots__ = ("path", "snapshotName")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOTNAME_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    snapshotName: str
+    def __init__(self, path: _Optional[str] = ..., snapshotName: _Optional[str] = ...) -> None: ...
+
+class RollbackSnapshotResponseProto(_message.Message):
+    __slots__ = ("safetySnapshot",)
+    SAFETYSNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    safetySnapshot: str
+    def __init__(self, safetySnapshot: _Optional[str] = ...) -> None: ...
+
+class CloneSnapshotRequestProto(_message.Message):
+    __slots__ = ("snapshotRoot", "snapshotName", "destination")
+    SNAPSHOTROOT_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOTNAME_FIELD_NUMBER: _ClassVar[int]
+    DESTINATION_FIELD_NUMBER: _ClassVar[int]
+    snapshotRoot: str
+    snapshotName: str
+    destination: str
+    def __init__(self, snapshotRoot: _Optional[str] = ..., snapshotName: _Optional[str] = ..., destination: _Optional[str] = ...) -> None: ...
+
+class CloneSnapshotResponseProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetSnapshotSpaceRequestProto(_message.Message):
+    __slots__ = ("snapshotRoot", "snapshotNames")
+    SNAPSHOTROOT_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOTNAMES_FIELD_NUMBER: _ClassVar[int]
+    snapshotRoot: str
+    snapshotNames: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, snapshotRoot: _Optional[str] = ..., snapshotNames: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SnapshotSpaceProto(_message.Message):
+    __slots__ = ("snapshotName", "referencedBytes", "exclusiveBytes")
+    SNAPSHOTNAME_FIELD_NUMBER: _ClassVar[int]
+    REFERENCEDBYTES_FIELD_NUMBER: _ClassVar[int]
+    EXCLUSIVEBYTES_FIELD_NUMBER: _ClassVar[int]
+    snapshotName: str
+    referencedBytes: int
+    exclusiveBytes: int
+    def __init__(self, snapshotName: _Optional[str] = ..., referencedBytes: _Optional[int] = ..., exclusiveBytes: _Optional[int] = ...) -> None: ...
+
+class GetSnapshotSpaceResponseProto(_message.Message):
+    __slots__ = ("snapshots",)
+    SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    snapshots: _containers.RepeatedCompositeFieldContainer[SnapshotSpaceProto]
+    def __init__(self, snapshots: _Optional[_Iterable[_Union[SnapshotSpaceProto, _Mapping]]] = ...) -> None: ...
+
+class GetSnapshotChangesRequestProto(_message.Message):
+    __slots__ = ("path", "fromSnapshot", "toSnapshot", "cursor")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    FROMSNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    TOSNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    fromSnapshot: str
+    toSnapshot: str
+    cursor: bytes
+    def __init__(self, path: _Optional[str] = ..., fromSnapshot: _Optional[str] = ..., toSnapshot: _Optional[str] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+
+class SnapshotChangeProto(_message.Message):
+    __slots__ = ("kind", "path", "otherPath", "txid")
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        CREATED: _ClassVar[SnapshotChangeProto.Kind]
+        DELETED: _ClassVar[SnapshotChangeProto.Kind]
+        MODIFIED: _ClassVar[SnapshotChangeProto.Kind]
+        MOVED_OUT: _ClassVar[SnapshotChangeProto.Kind]
+        MOVED_IN: _ClassVar[SnapshotChangeProto.Kind]
+    CREATED: SnapshotChangeProto.Kind
+    DELETED: SnapshotChangeProto.Kind
+    MODIFIED: SnapshotChangeProto.Kind
+    MOVED_OUT: SnapshotChangeProto.Kind
+    MOVED_IN: SnapshotChangeProto.Kind
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    OTHERPATH_FIELD_NUMBER: _ClassVar[int]
+    TXID_FIELD_NUMBER: _ClassVar[int]
+    kind: SnapshotChangeProto.Kind
+    path: bytes
+    otherPath: bytes
+    txid: int
+    def __init__(self, kind: _Optional[_Union[SnapshotChangeProto.Kind, str]] = ..., path: _Optional[bytes] = ..., otherPath: _Optional[bytes] = ..., txid: _Optional[int] = ...) -> None: ...
+
+class GetSnapshotChangesResponseProto(_message.Message):
+    __slots__ = ("changes", "cursor")
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    changes: _containers.RepeatedCompositeFieldContainer[SnapshotChangeProto]
+    cursor: bytes
+    def __init__(self, changes: _Optional[_Iterable[_Union[SnapshotChangeProto, _Mapping]]] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+
+class SnapshotScheduleProto(_message.Message):
+    __slots__ = ("path", "prefix", "hourly", "daily", "weekly", "monthly", "yearly")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    HOURLY_FIELD_NUMBER: _ClassVar[int]
+    DAILY_FIELD_NUMBER: _ClassVar[int]
+    WEEKLY_FIELD_NUMBER: _ClassVar[int]
+    MONTHLY_FIELD_NUMBER: _ClassVar[int]
+    YEARLY_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    prefix: str
+    hourly: int
+    daily: int
+    weekly: int
+    monthly: int
+    yearly: int
+    def __init__(self, path: _Optional[str] = ..., prefix: _Optional[str] = ..., hourly: _Optional[int] = ..., daily: _Optional[int] = ..., weekly: _Optional[int] = ..., monthly: _Optional[int] = ..., yearly: _Optional[int] = ...) -> None: ...
+
+class SetSnapshotScheduleRequestProto(_message.Message):
+    __slots__ = ("schedule",)
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    schedule: SnapshotScheduleProto
+    def __init__(self, schedule: _Optional[_Union[SnapshotScheduleProto, _Mapping]] = ...) -> None: ...
+
+class SetSnapshotScheduleResponseProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RemoveSnapshotScheduleRequestProto(_message.Message):
+    __slots__ = ("path",)
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    def __init__(self, path: _Optional[str] = ...) -> None: ...
+
+class RemoveSnapshotScheduleResponseProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetSnapshotSchedulesRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetSnapshotSchedulesResponseProto(_message.Message):
+    __slots__ = ("schedules",)
+    SCHEDULES_FIELD_NUMBER: _ClassVar[int]
+    schedules: _containers.RepeatedCompositeFieldContainer[SnapshotScheduleProto]
+    def __init__(self, schedules: _Optional[_Iterable[_Union[SnapshotScheduleProto, _Mapping]]] = ...) -> None: ...
+
+class PreviewSnapshotScheduleRequestProto(_message.Message):
+    __slots__ = ("schedule",)
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    schedule: SnapshotScheduleProto
+    def __init__(self, schedule: _Optional[_Union[SnapshotScheduleProto, _Mapping]] = ...) -> None: ...
+
+class PreviewSnapshotScheduleResponseProto(_message.Message):
+    __slots__ = ("kept", "deleted")
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    kept: _containers.RepeatedScalarFieldContainer[str]
+    deleted: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, kept: _Optional[_Iterable[str]] = ..., deleted: _Optional[_Iterable[str]] = ...) -> None: ...
