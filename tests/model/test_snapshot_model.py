@@ -18,7 +18,7 @@ from cairnfs.namesystem.reclaim import Needs
 from cairnfs.testing.postgres_server import PostgresServer
 from cairnfs.transaction.transaction import Transaction
 
-pytestmark = pytest.mark.skip("walks still find what is wrong with snapshots: see the tracker")
+pytestmark = pytest.mark.skip("walks still find what is wrong with roll-backs and clones")
 
 SEED = 20260102
 WALK_STEPS = {"sqlite": 1200, "postgres": 400}
