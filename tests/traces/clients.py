@@ -97,7 +97,9 @@ class ClientAdapter(Adapter):
 
     def snapshottable(self) -> dict[str, list[str]]:
         return {
-            each.path: [snapshot.name for snapshot in self._fs.list_snapshots(each.path)]
+            each.status.path: [
+                snapshot.status.name for snapshot in self._fs.list_snapshots(each.status.path)
+            ]
             for each in self._fs.get_snapshottable_directories()
         }
 

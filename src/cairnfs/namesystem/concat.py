@@ -22,6 +22,7 @@ from cairnfs.namesystem.lookup import Lookup, file_at, key_of, resolve_to_write
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_sticky
 from cairnfs.namesystem.quotas import ONE_FILE, change_space, remove_entry
+from cairnfs.namesystem.snapshots import check_without_snapshots
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -77,6 +78,7 @@ def _check_source(
     if parent is not None:
         check_access(caller, parent, Access.WRITE, lookup.path, len(lookup.ancestors) - 1)
     source = file_at(lookup)
+    check_without_snapshots(tx, lookup, source)
     if source.parent_id != file.parent_id:
         raise HadoopIllegalArgumentException(
             f"Source file {path} is not in the same directory with the target {target.path}"

@@ -45,6 +45,7 @@ from cairnfs.namesystem.lookup import (
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, valid_mode
 from cairnfs.namesystem.quotas import ONE_FILE, add_entry, change_space, charged_space
+from cairnfs.namesystem.snapshots import check_without_snapshots
 from cairnfs.namesystem.status import FileStatus, new_status
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
@@ -117,6 +118,7 @@ def create(
             raise FileAlreadyExistsException(
                 f"{lookup.path} for client {caller.address} already exists"
             )
+        check_without_snapshots(tx, lookup, existing)
         detach(tx, lookup.ancestors, existing)
         parents = lookup.ancestors
     else:

@@ -172,6 +172,12 @@ def pin(
     return Origin(content_id, txid, number, below, is_own)
 
 
+def share(tx: Transaction, origin: Origin) -> Origin:
+    """The same origin for another directory, of which it was the content."""
+    tx.add(origin.pin, _PINNED)
+    return msgspec.structs.replace(origin, is_own=True)
+
+
 def release(tx: Transaction, origin: Origin) -> Key | None:
     """One less has its origin there; if it was the last, the key of the pin, which is gone."""
     tx.add(origin.pin, _RELEASED)
@@ -290,7 +296,17 @@ def _virtual(child: Inode, origin: Origin) -> Inode:
         own = Origin(child.children_id, origin.txid, origin.pin, child.origin, origin.is_own)
     else:
         own = Origin(child.id, origin.txid, origin.pin, is_own=origin.is_own)
-    return msgspec.structs.replace(child, is_virtual=True, origin=own, content_id=0)
+    return msgspec.structs.replace(
+        child,
+        is_virtual=True,
+        origin=own,
+        content_id=0,
+        # A file that was open then is closed here, as long as it was.
+        under_construction=False,
+        has_open_block=False,
+        length_bytes=child.visible_bytes,
+        open_bytes=0,
+    )
 
 
 _Found = tuple[bytes, int, Inode | None]

@@ -131,7 +131,8 @@ def resolve_by_id(tx: Transaction, caller: Caller, path: FsPath, id: InodeId) ->
     if not id:  # an old client
         return resolve_to_write(tx, caller, path)
     lookup = resolve(tx, path)
-    if lookup.target is not None and lookup.target.id == id:
+    target = lookup.target
+    if target is not None and target.id == id and lookup.snapshot is None and not target.is_virtual:
         return lookup
     moved = path_of(tx, id) if 0 < id < 2**63 else None
     if moved is None:

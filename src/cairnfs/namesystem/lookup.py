@@ -6,6 +6,8 @@ is validated before it commits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
 from cairnfs.errors import (
@@ -137,6 +139,8 @@ def _resolve_in_snapshot(tx: Transaction, path: FsPath) -> Lookup:
         is_snapshottable=False,
     )
     inodes = [*base.inodes, dot]
+    if not directory.is_directory:  # who may read a file may look into its snapshots
+        inodes[-2:] = [_as_directory(directory), _as_directory(dot)]
     covered, names = base.covered_txid, path.components[index + 1 :]
     if not names:
         return Lookup(path, tuple(inodes), (), covered, tx, is_dot_snapshot=True)
@@ -154,6 +158,12 @@ def _resolve_in_snapshot(tx: Transaction, path: FsPath) -> Lookup:
         inodes.append(inode)
     missing = path.components[len(inodes) - 1 :]
     return Lookup(path, tuple(inodes), missing, covered, rows, snapshot)
+
+
+def _as_directory(file: Inode) -> Inode:
+    """A file on the way to its snapshots: a directory for those who may read it."""
+    mode = file.mode | (file.mode & 0o444) >> 2
+    return msgspec.structs.replace(file, kind=Kind.DIRECTORY, mode=mode)
 
 
 def _walk(tx: Transaction, names: tuple[bytes, ...]) -> tuple[tuple[Inode, ...], int]:
@@ -208,7 +218,7 @@ def resolve_link_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Look
     _check_may_write(caller, path)
     check_not_in_snapshot(lookup)
     check_traverse(caller, lookup.ancestors, lookup.path)
-    return with_own_rows(tx, lookup)
+    return lookup if lookup.missing else with_own_rows(tx, lookup)
 
 
 def resolve_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
@@ -330,9 +340,7 @@ def path_of(tx: Transaction, id: InodeId) -> FsPath | None:
 def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     """The rows that the paths among a call's arguments lead to, as far as is known."""
     reading = Reading(keys=[ROOT_KEY])
-    for argument in arguments:
-        if type(argument) is not FsPath:
-            continue
+    for argument in _paths_among(arguments):
         path = argument.without_raw() if argument.is_reserved else argument
         parent_id: int = ROOT_ID
         hint = None
@@ -346,6 +354,14 @@ def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
         if not path.components or (hint is not None and hint.is_directory):
             reading.totals.append(parent_id)
     return reading
+
+
+def _paths_among(arguments: Iterable[object]) -> Iterator[FsPath]:
+    for argument in arguments:
+        if type(argument) is FsPath:
+            yield argument
+        elif type(argument) is tuple:
+            yield from _paths_among(argument)
 
 
 def _not_a_link(lookup: Lookup) -> Lookup:

@@ -87,8 +87,8 @@ class Needs:
         return [moment for moment, is_there in zip(self._moments, has, strict=True) if is_there]
 
     def _has_block(self, moment: Moment, id: BlockId) -> bool:
-        found = self._at(moment.txid).key_of_id(Table.BLOCKS, id)
-        return found is not None and self._has(moment, found[1])
+        keys = self._at(moment.txid).keys_of_id(Table.BLOCKS, id)
+        return any(ask_all(lambda key: self._has(moment, key[1]), keys))
 
     def _has_content(self, moment: Moment, id: int) -> bool:
         owner = owner_of_content(self._at(moment.txid), id)

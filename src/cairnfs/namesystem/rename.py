@@ -59,7 +59,7 @@ def rename(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath) -> bool:
         destination = _inside(tx, destination, source.path.name)
     _check_permissions(tx, caller, source, destination, to_trash=False)
     try:
-        inode = _check_source(source)
+        inode = _check_source(tx, source)
         if destination.path == source.path:
             return True
         _check_destination(source, destination, inode)
@@ -83,7 +83,7 @@ def rename2(
     destination = resolve_link_to_create(tx, caller, dst)
     to_trash = bool(options & RenameOption.TO_TRASH)
     _check_permissions(tx, caller, source, destination, to_trash=to_trash)
-    inode = _check_source(source)
+    inode = _check_source(tx, source)
     if destination.path == source.path:
         raise FileAlreadyExistsException(
             f"The source {source.path} and destination {destination.path} are the same"
@@ -126,11 +126,12 @@ def _check_permissions(
     check_ancestor_access(caller, destination, Access.WRITE)
 
 
-def _check_source(source: Lookup) -> Inode:
+def _check_source(tx: Transaction, source: Lookup) -> Inode:
     if source.target is None:
         raise FileNotFoundException(f"rename source {source.path} is not found.")
     if source.path.is_root:
         raise IOException("rename source cannot be the root")
+    check_without_snapshots(tx, source, source.target)
     return source.target
 
 
@@ -170,7 +171,6 @@ def _check_overwrite(
 
 def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) -> None:
     """Take the inode out of one directory and put it into another."""
-    check_without_snapshots(tx, source, inode)
     if inode.is_directory:
         tx.require_alone()
     parent = destination.deepest

@@ -22,6 +22,7 @@ from cairnfs.errors import (
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.delete import Orphan, detach_blocks, orphan_key
 from cairnfs.namesystem.directories import add_inode
+from cairnfs.namesystem.identity import Finder, identity_of
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind, Origin
 from cairnfs.namesystem.layers import (
     Content,
@@ -30,9 +31,10 @@ from cairnfs.namesystem.layers import (
     copy_blocks,
     materialize,
     own_totals,
-    parent_of,
     pin,
+    share,
     shared_blocks,
+    totals_of,
 )
 from cairnfs.namesystem.lookup import (
     Lookup,
@@ -55,7 +57,7 @@ from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Counts, PastRows, Transaction
 
 _PAGE = 1000
-_KEPT = ("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots")
+_KEPT = ("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots", "known_as")
 
 
 @operation(at_most_once=True, solitary=True)
@@ -64,7 +66,8 @@ def rollback_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) 
     lookup, inode = resolve_owned(tx, caller, path)
     snapshot = _find(tx, lookup, inode, name)
     then = tx.at(snapshot.txid)
-    nested = [(each, _way(then, snapshot, each, lookup)) for each in _nested(tx, lookup, inode)]
+    in_snapshot = Finder(then, snapshot.root)
+    nested = [(each, _way(in_snapshot, each, lookup)) for each in _nested(tx, lookup, inode)]
     if inode.is_file:
         restored = _restore_file(tx, inode, snapshot.root, then)
         _change_totals(tx, lookup, inode, subtree(tx, inode), subtree(tx, restored))
@@ -136,7 +139,10 @@ def clone_snapshot(
 def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> Inode:
     """Give a directory what it had: its attributes, and its content as an origin."""
     content = tx.next_inode_id()
-    origin = pin(tx, now.id, then.children_id, txid, then.origin, is_own=True)
+    if then.origin is not None and then.is_virtual:
+        origin = share(tx, then.origin)
+    else:
+        origin = pin(tx, now.id, then.children_id, txid, then.origin, is_own=True)
     restored = msgspec.structs.replace(_with_attributes_of(now, then), content_id=content)
     restored = msgspec.structs.replace(restored, origin=origin)
     tx.put(key_of(now), restored)
@@ -152,7 +158,7 @@ def _restore_file(tx: Transaction, now: Inode, then: Inode, rows: PastRows) -> I
     """Give a file what it had: its attributes, and pointers to the blocks of then."""
     if now.under_construction:
         leases.remove(tx, now.id)
-    blocks = shared_blocks(tx, _as_virtual(then, rows.txid))
+    blocks = shared_blocks(tx, then if then.is_virtual else _as_virtual(then, rows.txid))
     current = [block_key(now.id, index) for index in range(now.block_count)]
     detach_blocks(tx, now, [(key, tx.get(key)) for key in current])
     for index, block in enumerate(blocks):
@@ -171,32 +177,34 @@ def _restore_file(tx: Transaction, now: Inode, then: Inode, rows: PastRows) -> I
 
 
 def _bring_back(
-    tx: Transaction, top: Inode, now: Inode, way: tuple[bytes, ...], rows: PastRows
+    tx: Transaction, top: Inode, now: Inode, way: tuple[Inode, ...], rows: PastRows
 ) -> None:
     """Put what has snapshots of its own to where it was, as it was."""
-    then: Inode = rows.get_by_id(Table.INODES, now.id)
+    then = way[-1]
     directory = top
-    for name in way[:-1]:
-        child = child_of(tx, directory, name)
-        assert child is not None, f"{name!r} was on the way to inode {now.id}"
+    for each in way[:-1]:
+        child = child_of(tx, directory, each.name)
+        assert child is not None, f"{each.name!r} was on the way to inode {now.id}"
         directory = materialize(tx, (directory, child))[-1]
+        tx.add(directory.id, ((int(Count.SNAPSHOTS), now.snapshots),))
     tx.delete(key_of(now))
-    place = msgspec.structs.replace(now, parent_id=InodeId(directory.children_id), name=way[-1])
+    place = msgspec.structs.replace(now, parent_id=InodeId(directory.children_id), name=then.name)
     key = key_of(place)
     tx.get(key)
+    tx.put(key, place)
     if now.is_directory:
-        before, after = tx.totals(now.id), rows.totals(now.id)
-        tx.put(key, place)
+        before, after = tx.totals(now.id), totals_of(rows, then)
         _restore_directory(tx, place, then, rows.txid)
         _bring_totals(tx, now.id, before, after)
+        # Those that it still has below it add theirs.
+        tx.add(now.id, ((int(Count.SNAPSHOTS), -before.counts[Count.SNAPSHOTS]),))
     else:
-        tx.put(key, place)
         _restore_file(tx, place, then, rows)
 
 
 def _with_attributes_of(now: Inode, then: Inode) -> Inode:
     kept = {field: getattr(now, field) for field in _KEPT}
-    return msgspec.structs.replace(then, **kept)
+    return msgspec.structs.replace(then, is_virtual=False, **kept)
 
 
 def _find(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> Snapshot:
@@ -221,23 +229,15 @@ def _nested(tx: Transaction, lookup: Lookup, top: Inode) -> list[Inode]:
     return nested
 
 
-def _way(
-    then: PastRows, snapshot: Snapshot, inode: Inode, lookup: Lookup
-) -> tuple[bytes, ...] | None:
-    """The names that led from the directory to an inode; None if it was not there."""
-    names: list[bytes] = []
-    at: Inode | None = then.get_by_id(Table.INODES, inode.id)
-    while at is not None and at.id != snapshot.root.id:
-        names.append(at.name)
-        at = parent_of(then, at) if at.parent_id else None
-    if at is not None:
-        return tuple(reversed(names))
-    if inode.snapshots:
+def _way(in_snapshot: Finder, inode: Inode, lookup: Lookup) -> tuple[Inode, ...] | None:
+    """What led from the directory to an inode, in the snapshot; None if it was not there."""
+    found = in_snapshot.find(identity_of(inode))
+    if found is None and inode.snapshots:
         raise SnapshotException(
             f"{lookup.path} cannot be rolled back: this would remove {inode.name.decode()!r} below"
             " it, which has snapshots of its own; delete those first"
         )
-    return None
+    return found
 
 
 def _below(totals: Totals) -> Counts:

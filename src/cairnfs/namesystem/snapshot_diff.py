@@ -19,8 +19,8 @@ import msgspec
 from cairnfs.errors import FileNotFoundException, SnapshotException
 from cairnfs.namesystem.identity import Finder, identity_of
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.namesystem.layers import children_of
-from cairnfs.namesystem.lookup import Lookup, resolve_to_read
+from cairnfs.namesystem.layers import children_of, rows_of_blocks
+from cairnfs.namesystem.lookup import Lookup, check_subtree_access, resolve_to_read
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
@@ -92,6 +92,11 @@ def snapshot_diff(
     check_access(caller, lookup.target, Access.READ, lookup.path)
     owner = _owner_of_snapshots(lookup)
     before, after = (_side(tx, lookup, owner, name) for name in (old, new))
+    for side in (before, after):  # names are told of everything below
+        check_access(caller, side.root, Access.READ, lookup.path)
+        check_subtree_access(
+            side.rows, caller, lookup.path, side.root, Access.READ, to_delete=False
+        )
     if before.txid == after.txid:
         return DiffPage([], None)
     return Comparison(before, after, limit).page(resume)
@@ -175,9 +180,15 @@ class Comparison:
         return self._modified(path, old, new)
 
     def _modified(self, path: Names, old: Inode, new: Inode) -> list[DiffEntry]:
-        if not _is_modified(old, new):
+        if not _is_modified(old, new) and not self._is_rewritten(old, new):
             return []
         return [_entry(DiffKind.MODIFIED, path, old, old.parent_id)]
+
+    def _is_rewritten(self, old: Inode, new: Inode) -> bool:
+        """Whether a file that is as long as before has other content."""
+        if not old.is_file or old.mtime_ms == new.mtime_ms:
+            return False
+        return _content(self._old.rows, old) != _content(self._new.rows, new)
 
     def _gone(
         self,
@@ -217,6 +228,13 @@ class Comparison:
         )
 
 
+def _content(rows: Rows, file: Inode) -> list[tuple[int, int]]:
+    """The blocks of a file, and how much of each it has."""
+    then, id = rows_of_blocks(rows, file)
+    blocks = [block for _, block in then.scan(Table.BLOCKS, id, b"", file.block_count or 1)]
+    return [(block.id, block.length_bytes) for block in blocks if block.length_bytes]
+
+
 def _children(rows: Rows, directory: Inode) -> Iterator[Inode]:
     after = b""
     while page := children_of(rows, directory, after, _PAGE):
@@ -250,6 +268,12 @@ def _essence(inode: Inode) -> Inode:
         parent_id=InodeId(0),
         name=b"",
         atime_ms=0,
+        mtime_ms=0,  # of a file: looked at where its content may be another one
+        length_bytes=inode.visible_bytes,
+        open_bytes=0,
+        block_count=0,
+        under_construction=False,
+        has_open_block=False,
         covered_txid=0,
         is_snapshottable=False,
         snapshots=0,

@@ -105,8 +105,7 @@ def create_snapshots(
     name = name or default_name(tx.now_ms)
     check_name(name, paths[0])
     taken: dict[InodeId, str] = {}
-    for path in paths:
-        lookup, inode = _owned(tx, caller, path)
+    for lookup, inode in [_owned(tx, caller, path) for path in paths]:
         if inode.id in taken:
             continue
         if inode.snapshots >= SNAPSHOTS_MAX:

@@ -279,7 +279,7 @@ def _collect_past(reading: Reading, found: Found, records: Sequence[Any]) -> lis
             if data is None:
                 shard = Totals(tuple(counts[:-1]), a, since, counts[-1])
             else:
-                shard = decode_totals(data)
+                shard = decode_totals(data)._replace(changed=counts[-1])
             found.past[txid].totals[id] = _add(found.past[txid].totals[id], shard)
         else:
             others.append(record)

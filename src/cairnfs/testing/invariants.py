@@ -110,11 +110,14 @@ async def _check_invariants(store: Reader) -> None:
     namespace = await _read_namespace(store)
     everything = [*namespace.nodes.values(), *namespace.detached.values()]
     _check_unique((node.inode.id for node in everything), "inode")
-    _check_unique((block.id for node in everything for _, block in node.blocks), "block")
+    blocks = {(block.id, block.generation_stamp) for node in everything for _, block in node.blocks}
+    _check_unique((id for id, _ in blocks), "block")  # clones share them, stamps and all
     for node in everything:
-        _check_node(node)
+        _check_unique((block.id for _, block in node.blocks), f"{node.path}: block")
+    for node in everything:
         if node.path in namespace.nodes:
             _check_lease(node)
+        _check_node(node)
         indexed = await store.read(Reading(ids=[(Table.INODES, node.inode.id)]))
         keys = [row.key for row in indexed.ids[Table.INODES, node.inode.id]]
         assert keys == [key_of(node.inode)], f"{node.path} is found by its id under {keys}"

@@ -253,7 +253,7 @@ class PessimisticRunner(LockingRunner):
     """Locks on the rows of the path, in two phases."""
 
     async def _run(self, call: Call) -> tuple[Any, BaseException | None]:
-        if call.operation.solitary or call.conflicts > CONFLICTS_BEFORE_ALONE_MAX:
+        if call.conflicts > CONFLICTS_BEFORE_ALONE_MAX:
             return await self._run_alone(call)
         wanted, modes = await self._resolve(call)
         async with self._store.transaction() as transaction:
@@ -285,11 +285,16 @@ class PessimisticRunner(LockingRunner):
                 self.statistics.reads += 1
                 return rows
 
+            txid = None
+            if call.operation.solitary:
+                txid = 1 + await transaction.take_clock()
             expected = [key for key in wanted.keys if key not in modes]
             rows = await load(Reading(keys=expected, totals=wanted.totals))
-            run = await self._execute(call, rows, load)
+            run = await self._execute(call, rows, load, txid)
             await self._commit(run, transaction)
-            return run.result, run.error
+        if call.operation.solitary:
+            await self._moments.refresh(self._store, self._clock.now_ms())
+        return run.result, run.error
 
     async def _resolve(self, call: Call) -> tuple[Reading, dict[Key, LockMode]]:
         """Phase one: which rows there are along the paths, hence which to lock and how."""

@@ -206,15 +206,14 @@ class PastRows:
         """The record that `key` had, or None."""
         return self._view.entry(key).record
 
-    def key_of_id(self, table: Table, id: int) -> Key | None:
-        """Where the record that carried this id was, if there was one."""
-        keys = self._view.keys_of_id(table, id)
-        return keys[0] if keys else None
+    def keys_of_id(self, table: Table, id: int) -> list[Key]:
+        """Where the records that carried this id were."""
+        return self._view.keys_of_id(table, id)
 
     def get_by_id(self, table: Table, id: int) -> Any:
         """The record of a table that carried this id, or None."""
-        key = self.key_of_id(table, id)
-        return None if key is None else self.get(key)
+        keys = self._view.keys_of_id(table, id)
+        return self.get(keys[0]) if keys else None
 
     def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
         """Rows of `(table, a)` behind `after`, in order of `b`."""
