@@ -46,7 +46,25 @@ class Finder:
         if parent is None:
             return self._find_in_origin(identity, inode)
         above = self.find(identity_of(parent))
-        return None if above is None else (*above, inode)
+        if above is None:
+            return None
+        now = above[-1] if above else self._root
+        if now.id == parent.id and not now.is_virtual:
+            return (*above, inode)
+        child = self._child_of(now, inode, identity)
+        return None if child is None else (*above, child)
+
+    def _child_of(self, directory: Inode, original: Inode, identity: int) -> Inode | None:
+        """An inode in a directory that has taken the place of its own, if it is there still."""
+        origin = directory.origin
+        while origin is not None:
+            then: Inode | None = self._rows.at(origin.txid).get_by_id(Table.INODES, original.id)
+            if then is not None and then.parent_id == origin.content_id:
+                child = child_of(self._rows, directory, then.name)
+                if child is not None and identity_of(child) == identity:
+                    return child
+            origin = origin.below
+        return None
 
     def _find_in_origin(self, identity: int, lost: Inode) -> tuple[Inode, ...] | None:
         """An inode whose directory has other content now, in which it may be found as well."""

@@ -16,7 +16,7 @@ have their origin there.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -225,12 +225,19 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
     return own
 
 
-def forget_identity(tx: Transaction, inode: Inode) -> None:
-    """An inode goes that was known under another id."""
+def forget_identity(
+    tx: Transaction, inode: Inode, is_needed: Callable[[int], bool] | None = None
+) -> None:
+    """An inode goes that was known under another id.
+
+    `is_needed` tells whether there is a snapshot since a TxID, if the transaction does not know.
+    """
     if inode.known_as:
         key = identity_key(inode.known_as)
         known: Identity | None = tx.get(key)
         if known is not None and known.inode_id == inode.id:
+            if is_needed is not None and is_needed(tx.since(key)):
+                tx.kept.append(key)
             tx.delete(key)
 
 

@@ -143,7 +143,7 @@ def reclaim(tx: Transaction, id: InodeId) -> bool:
         return True
     tx.covered = 0  # what goes from here is needed by nobody
     until = orphan.until or tx.since(key)
-    needs = Needs(tx, until)
+    needs = Needs(tx, TXID_MAX)
     if orphan.kind is Kind.FILE:
         count, last, kept = _reclaim_blocks(tx, id, orphan, needs, until)
     else:
@@ -283,7 +283,7 @@ def _reclaim_children(
             continue
         if not is_needed:
             tx.delete(key)
-            forget_identity(tx, inode)
+            forget_identity(tx, inode, lambda since: needs.has_any(since, TXID_MAX))
         if inode.is_directory or inode.block_count:
             below = Orphan(inode.kind, 0, inode, until=until, is_attached=is_needed)
             tx.get(orphan_key(inode.children_id))
