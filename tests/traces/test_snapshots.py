@@ -6,7 +6,6 @@ A few traces are replayed on real clusters each time; `-m long` replays all of t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from tests.traces.adapter import Adapter
@@ -21,18 +20,6 @@ TRACES = {trace.seed: trace for trace in read_traces()}
 ON_CLUSTERS = (0, 8)  # with nested directories, and roll-backs of them and of the root
 SEEDS = (1000, 1001, 1002, 1005, 1006, 1007)  # of traces of our own
 OPERATIONS = 150
-
-IDENTITY = "what comes back by a roll-back gets another inode id as soon as it is changed"
-PAST_TOTALS = "PostgreSQL's totals of the past do not tell when they were last changed"
-KNOWN = {1: IDENTITY, 4: PAST_TOTALS, 5: IDENTITY}
-
-
-def traces() -> Iterator[Any]:
-    """All that were given; those that are known to fail must not stop the others."""
-    for trace in TRACES.values():
-        known = KNOWN.get(trace.seed)
-        marks = [pytest.mark.xfail(reason=known, strict=False)] if known else []
-        yield pytest.param(trace, id=f"trace{trace.seed}", marks=marks)
 
 
 @pytest.fixture(scope="module", params=STORES)
@@ -59,13 +46,12 @@ def _server(store: str, request: pytest.FixtureRequest) -> PostgresServer | None
     return server
 
 
-@pytest.mark.parametrize("trace", list(traces()))
+@pytest.mark.parametrize("trace", TRACES.values(), ids=lambda trace: f"trace{trace.seed}")
 def test_metadata(embedded: Adapter, trace: Trace) -> None:
     difference = replay(embedded, trace)
     assert difference is None, difference
 
 
-@pytest.mark.xfail(reason=PAST_TOTALS, strict=False)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_metadata_as_the_model_has_it(embedded: Adapter, seed: int) -> None:
     difference = replay(embedded, make_trace(seed, OPERATIONS))

@@ -207,12 +207,8 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         has_open_block=False,
         length_bytes=inode.visible_bytes,
         open_bytes=0,
-        known_as=inode.known_as or inode.id,
+        known_as=_take_identity(tx, inode, id),
     )
-    if inode.origin.is_own and not _is_reachable(tx, own.known_as):
-        place = identity_key(own.known_as)
-        tx.get(place)
-        tx.put(place, Identity(id))
     key = (_INODES, own.parent_id, own.name)
     tx.get(key)
     tx.put(key, own)
@@ -239,6 +235,20 @@ def forget_identity(
             if is_needed is not None and is_needed(tx.since(key)):
                 tx.kept.append(key)
             tx.delete(key)
+
+
+def _take_identity(tx: Transaction, inode: Inode, id: InodeId) -> int:
+    """The id under which one that gets a row was shown, unless another one is that by now."""
+    assert inode.origin is not None
+    identity = inode.known_as or inode.id
+    if not inode.origin.is_own:
+        return identity
+    key = identity_key(identity)
+    known: Identity | None = tx.get(key)
+    if _is_reachable(tx, identity if known is None else known.inode_id):
+        return 0
+    tx.put(key, Identity(id))
+    return identity
 
 
 def _is_reachable(tx: Transaction, id: int) -> bool:

@@ -162,7 +162,7 @@ class Comparison:
             is_changed = True
             if gone is not None:
                 entries += self._gone(here, gone, before.id, below)
-            if come is not None and not self._is_told_where_it_was(identity_of(come)):
+            if come is not None and not self._is_told_where_it_was(come):
                 entries.append(self._come(here, come, before.id))
         if is_changed or _is_modified(before, after):
             entries.insert(0, _entry(DiffKind.MODIFIED, path, before, before.id))
@@ -220,9 +220,12 @@ class Comparison:
             return True
         return self._later.totals(old.id).changed > self._since
 
-    def _is_told_where_it_was(self, identity: int) -> bool:
+    def _is_told_where_it_was(self, inode: Inode) -> bool:
         """Whether the walk comes to it on the old side: not if a directory above it is gone."""
-        found = self._in_old.find(identity)
+        found = self._in_old.find(identity_of(inode))
+        now = self._in_new.find(identity_of(inode))
+        if not now or now[-1].id != inode.id:
+            return False
         return found is not None and all(
             self._in_new.find(identity_of(above)) is not None for above in found[:-1]
         )
