@@ -22,6 +22,7 @@ def test_space(fs: ScratchClient) -> None:
     fs.create_snapshot("/d", "s1")
     assert space(fs) == {"s1": (105, 0)}
     fs.delete("/d/sub", recursive=True)
+    assert space(fs) == {"s1": (105, 15)}
     fs.reclaim()
     assert space(fs) == {"s1": (105, 15)}
     fs.create_snapshot("/d", "s2")

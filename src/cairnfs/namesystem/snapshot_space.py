@@ -7,6 +7,8 @@ detached after it, so the work is proportional to what was deleted, not to what 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from cairnfs.blocks.records import Block, BlockId
@@ -21,7 +23,7 @@ from cairnfs.namesystem.quotas import charged_space
 from cairnfs.namesystem.reclaim import Needs
 from cairnfs.namesystem.snapshot_records import Snapshot
 from cairnfs.store.base import Count, Key
-from cairnfs.store.schema import PAIR, Table
+from cairnfs.store.schema import NUMBER, PAIR, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import UNCOMMITTED, Transaction
 
@@ -85,11 +87,10 @@ def _exclusive(tx: Transaction, since: int) -> dict[tuple[int, int], int]:
     """The bytes that one snapshot alone has, by its TxID and inode, of what was detached since."""
     needs = Needs(tx, UNCOMMITTED)
     blocks: dict[BlockId, tuple[Block, int]] = {}
-    after = PAIR.pack(since, _LAST_ID)
-    while page := tx.scan(Table.HELD, 0, after, _PAGE):
-        after = page[-1][0][2]
-        for key, orphan in page:
-            _collect(tx, InodeId(PAIR.unpack(key[2])[1]), orphan, blocks)
+    for key, orphan in _rows(tx, Table.HELD, PAIR.pack(since, _LAST_ID)):
+        _collect(tx, InodeId(PAIR.unpack(key[2])[1]), orphan, blocks)
+    for key, orphan in _rows(tx, Table.ORPHANS, b""):  # nobody has looked at these yet
+        _collect(tx, InodeId(NUMBER.unpack(key[2])[0]), orphan, blocks)
     held: dict[tuple[int, int], int] = {}
     for block, replication in blocks.values():
         if any(_is_live(tx, key) for key, _ in tx.list_by_id(Table.BLOCKS, block.id)):
@@ -101,6 +102,12 @@ def _exclusive(tx: Transaction, since: int) -> dict[tuple[int, int], int]:
             place = (moment.txid, moment.inode_id)
             held[place] = held.get(place, 0) + size
     return held
+
+
+def _rows(tx: Transaction, table: Table, after: bytes) -> Iterator[tuple[Key, Orphan]]:
+    while page := tx.scan(table, 0, after, _PAGE):
+        yield from page
+        after = page[-1][0][2]
 
 
 def _collect(
