@@ -136,6 +136,25 @@ def test_what_has_snapshots_keeps_them(fs: ScratchClient) -> None:
     clean(fs)
 
 
+def test_snapshots_in_between_do_not_change(fs: ScratchClient) -> None:
+    """One of a directory between, taken after the last one of the directory that is rolled back."""
+    fs.write("/d/m/n/f", 5)
+    for path in ("/d", "/d/m", "/d/m/n", "/d/m/n/f"):
+        fs.allow_snapshot(path)
+    fs.create_snapshot("/d", "s")
+    fs.set_permission("/d/m/n", 0o700)
+    fs.truncate("/d/m/n/f", 3)
+    fs.create_snapshot("/d/m/n/f", "file")
+    fs.create_snapshot("/d/m", "between")
+    before = look(fs, "/d/m/.snapshot/between")
+    fs.rollback_snapshot("/d", "s")
+    fs.reclaim()
+    assert look(fs, "/d/m/.snapshot/between") == before
+    assert fs.info("/d/m/n/f").length_bytes == 5
+    assert fs.info("/d/m/n/f/.snapshot/file").length_bytes == 3
+    clean(fs)
+
+
 def test_clone(fs: ScratchClient) -> None:
     build(fs)
     fs.allow_snapshot("/d")

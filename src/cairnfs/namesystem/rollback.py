@@ -65,6 +65,7 @@ def rollback_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) 
     """Bring a directory or file back to what it was in one of its snapshots."""
     lookup, inode = resolve_owned(tx, caller, path)
     snapshot = _find(tx, lookup, inode, name)
+    tx.cover(tx.txid - 1)  # what is below may be in later snapshots than the directory itself
     then = tx.at(snapshot.txid)
     in_snapshot = Finder(then, snapshot.root)
     nested = [(each, _way(in_snapshot, each, lookup)) for each in _nested(tx, lookup, inode)]
