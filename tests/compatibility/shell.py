@@ -7,9 +7,11 @@ The classes are those of the `pyspark` package; py4j, which comes with it, lets 
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -72,8 +74,9 @@ class FsShell:
         conf = self._java.org.apache.hadoop.conf.Configuration()
         path = [fs_package.Path(argument) for argument in arguments[:1]]
         try:
-            fs = fs_package.FileSystem.get(self._java.java.net.URI(self.uri), conf)
-            result = getattr(fs, method)(*path, *arguments[1:])
+            with _plain_errors():
+                fs = fs_package.FileSystem.get(self._java.java.net.URI(self.uri), conf)
+                result = getattr(fs, method)(*path, *arguments[1:])
         except Py4JJavaError as error:
             # The server's stack trace, which HDFS sends along, is not for comparing.
             return Outcome("", str(error.java_exception.toString()).partition("\n\tat ")[0], 1)
@@ -110,6 +113,19 @@ class FsShell:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@contextlib.contextmanager
+def _plain_errors() -> Iterator[None]:
+    """py4j's own errors: a Spark session in this process makes others of all JVMs' exceptions."""
+    from py4j import java_gateway, protocol
+
+    patched = java_gateway.get_return_value
+    java_gateway.get_return_value = protocol.get_return_value
+    try:
+        yield
+    finally:
+        java_gateway.get_return_value = patched
 
 
 def _launch_java(user: str, directory: Path) -> Any:

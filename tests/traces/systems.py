@@ -6,6 +6,7 @@ import contextlib
 import getpass
 import shutil
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -55,8 +56,9 @@ def _store_url(store: str, server: PostgresServer | None) -> Iterator[str]:
         with PostgresServer(durable=False) as made:
             yield made.create_database("traces")
     else:
-        yield server.create_database("traces")
-        server.drop_database("traces")
+        name = f"traces_{uuid.uuid4().hex}"
+        yield server.create_database(name)
+        server.drop_database(name)
 
 
 @contextlib.contextmanager
