@@ -54,6 +54,7 @@ from cairnfs.namesystem.snapshots import forget_snapshottable
 from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
+from cairnfs.transaction.moments import LATEST_KEY, Moment
 from cairnfs.transaction.transaction import Counts, PastRows, Transaction
 
 _PAGE = 1000
@@ -65,7 +66,9 @@ def rollback_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) 
     """Bring a directory or file back to what it was in one of its snapshots."""
     lookup, inode = resolve_owned(tx, caller, path)
     snapshot = _find(tx, lookup, inode, name)
-    tx.cover(tx.txid - 1)  # what is below may be in later snapshots than the directory itself
+    # What is below may be in later snapshots than the directory itself.
+    latest: Moment = tx.get(LATEST_KEY)
+    tx.cover(latest.txid)
     then = tx.at(snapshot.txid)
     in_snapshot = Finder(then, snapshot.root)
     nested = [(each, _way(in_snapshot, each, lookup)) for each in _nested(tx, lookup, inode)]
