@@ -182,6 +182,20 @@ def test_clone(fs: ScratchClient) -> None:
     clean(fs)
 
 
+def test_nothing_is_kept_for_a_clone_that_is_gone(fs: ScratchClient) -> None:
+    fs.write("/d/a", 1)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s")
+    fs.clone_snapshot("/d", "s", "/copy")
+    fs.delete_snapshot("/d", "s")
+    fs.delete("/copy", recursive=True)
+    for _ in range(5):
+        fs.clock.advance(SETTLING_MS)
+        fs.reclaim()
+    fs.set_permission("/d/a", 0o600)
+    assert fs.namenode.wait(fs.namenode.namenode.store.count_past()) == 0
+
+
 def test_a_clone_of_a_file(fs: ScratchClient) -> None:
     fs.write("/f", 10, 20)
     fs.allow_snapshot("/f")

@@ -219,6 +219,8 @@ class LockingRunner:
             base = settled
         self.statistics.commits += 1
         self.statistics.committed += 1
+        if run.transaction.dropped:
+            self._moments.is_outdated = True  # a pin may be among what is gone
         for key, record in run.transaction.writes.items():
             self._hints.remember(key, Entry(record, base + 1))
 

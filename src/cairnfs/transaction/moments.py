@@ -48,6 +48,7 @@ class Moments:
         self._known = -1  # everything up to this TxID was seen
         self._refreshed_ms = -REFRESH_MS
         self._was_asked = False
+        self.is_outdated = False  # one was deleted here, and it has not been looked again
 
     def latest(self, covered: int) -> int:
         """The TxID of the latest snapshot up to this one; 0 if there is none."""
@@ -59,7 +60,8 @@ class Moments:
 
     def is_stale(self, now_ms: int) -> bool:
         """Whether it is relied on, and others may have deleted snapshots meanwhile."""
-        return self._was_asked and not 0 <= now_ms - self._refreshed_ms < REFRESH_MS
+        is_old = self._was_asked and not 0 <= now_ms - self._refreshed_ms < REFRESH_MS
+        return is_old or self.is_outdated
 
     async def refresh(self, store: Store, now_ms: int) -> None:
         """See what there is."""
@@ -74,5 +76,6 @@ class Moments:
                 break
             after = rows[-1].key[2]
         self._times, self._known = times, known
+        self.is_outdated = False
         self._refreshed_ms = now_ms
         self._was_asked = False

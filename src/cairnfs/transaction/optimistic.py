@@ -138,6 +138,8 @@ class OptimisticRunner:
         if self._cache is not None:
             await self._refresh_moments()
         while True:
+            if self._moments.is_outdated:
+                await self._refresh_moments()
             if self._alone:
                 await self._flush()
                 await self._turn_alone()
@@ -397,8 +399,10 @@ class OptimisticRunner:
         for run in group.runs:
             transaction = run.transaction
             self._view.retire(transaction, base + transaction.order, rows)
-            if transaction.dropped and self._cache is not None:
-                self._cache.drop_totals(transaction.dropped)
+            if transaction.dropped:
+                self._moments.is_outdated = True  # a pin may be among what is gone
+                if self._cache is not None:
+                    self._cache.drop_totals(transaction.dropped)
         if self._cache is not None:
             self._cache.add_totals(group.totals, base, group.size)
         self._view.groups = [self._group]
