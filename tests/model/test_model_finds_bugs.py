@@ -87,6 +87,6 @@ def test_an_ordinary_bug_is_found_and_shrunk(put_in: Any, monkeypatch: pytest.Mo
         done = walk(product, SEED, STEPS_MAX)
     assert done.divergence is not None
     with open_on_server(ONE_NAMENODE, None, "") as product:
-        trace, divergence = shrink(product, done.trace, budget_s=10)
+        trace, divergence = shrink(product, done.trace, budget_s=120)
     assert divergence is not None
     assert len(trace) < 15

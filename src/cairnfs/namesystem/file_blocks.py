@@ -23,8 +23,10 @@ from cairnfs.blocks.records import (
     BlockId,
     BlockState,
     GenerationStamp,
+    Replica,
     StorageNumber,
     block_key,
+    replica_key,
 )
 from cairnfs.blocks.reports import good_replicas, replicas_of
 from cairnfs.errors import (
@@ -282,7 +284,13 @@ def _finished(tx: Transaction, block: Block, replication: int) -> Block:
     if not good == len(replicas) == replication:
         put_check(tx, block.id)
     if not good:
-        return committed
+        # Whoever reports it from now on completes it; one who has just done so would not, and
+        # a search by id does not notice: these reads do.
+        keys = [replica_key(storage, block.id) for storage in block.targets]
+        tx.need(keys)
+        found: list[Replica | None] = [tx.get(key) for key in keys]
+        if not any(replica and replica.is_good_for(committed) for replica in found):
+            return committed
     return committed.completed()
 
 
