@@ -111,7 +111,7 @@ class OneFile(RuleBasedStateMachine):
         assert self.writer is not None
         more = self.chooser.randbytes(size)
         self.writer.write(more)
-        self.writer.hsync(update_length=True)
+        self.writer.hsync()
         self.data += more
 
     @precondition(lambda self: self.writer is not None)

@@ -247,19 +247,19 @@ def test_a_writer_has_the_file_open(cluster: LocalCluster) -> None:
         history = History(cluster, fs, "/d")
         history.run("T")
         writer = fs.append(history.path)
-        for _ in range(15):
+        for number in range(15):
             more = history.chooser.randbytes(STEP_BYTES)
             writer.write(more)
-            writer.hsync(update_length=True)
+            (writer.hsync if number % 2 else writer.flush)()
             history.data += more
             history.snapshot()
             writer.write(b"not synced")
             history.data += b"not synced"
-        writer.hsync(update_length=True)
+        writer.hsync()
         history.check(reading(fs))
         cluster.stop_datanode(0)  # the pipeline is mended
         writer.write(b"more")
-        writer.hsync(update_length=True)
+        writer.hsync()
         history.data += b"more"
         history.check(reading(fs))
         writer.abort()  # as one that is gone
@@ -273,13 +273,28 @@ def test_a_writer_has_the_file_open(cluster: LocalCluster) -> None:
         history.check(reading(fs))
 
 
+def test_a_length_that_the_namenode_is_not_told_is_not_in_a_snapshot(cluster: LocalCluster) -> None:
+    with cairnfs.connect(cluster.uri) as fs:
+        history = History(cluster, fs, "/d")
+        writer = fs.append(history.path)
+        writer.write(b"told")
+        writer.flush()
+        history.data += b"told"
+        writer.write(b"not told")
+        writer.flush(update_length=False)
+        history.snapshot()
+        history.data += b"not told"
+        writer.close()
+        history.check(reading(fs))
+
+
 def test_a_file_deleted_under_its_writer_stays_in_the_snapshot(cluster: LocalCluster) -> None:
     """What was synced survives that its DataNodes are started again."""
     with cairnfs.connect(cluster.uri) as fs:
         history = History(cluster, fs, "/d")
         writer = fs.append(history.path)
         writer.write(b"x" * STEP_BYTES)
-        writer.hsync(update_length=True)
+        writer.hsync()
         history.data += b"x" * STEP_BYTES
         history.snapshot()
         expected = history.data
@@ -305,7 +320,7 @@ def test_a_directory_deleted_under_a_writer_stays_in_the_snapshot(cluster: Local
         cluster.calls.allow_snapshot("/top")
         writer = fs.append(history.path)
         writer.write(b"x" * STEP_BYTES)
-        writer.hsync(update_length=True)
+        writer.hsync()
         expected = history.data + b"x" * STEP_BYTES
         cluster.calls.create_snapshot("/top", "s")
         fs.delete("/top/d", recursive=True)
@@ -354,12 +369,12 @@ def test_a_file_is_rolled_back_under_its_writer(cluster: LocalCluster) -> None:
         history = History(cluster, fs, "/d")
         writer = fs.append(history.path)
         writer.write(b"x" * STEP_BYTES)
-        writer.hsync(update_length=True)
+        writer.hsync()
         history.data += b"x" * STEP_BYTES
         history.snapshot()
         expected = history.data
         writer.write(b"y" * STEP_BYTES)
-        writer.hsync(update_length=True)
+        writer.hsync()
         cluster.calls.rollback_snapshot("/d", "s0")
         read = reading(fs)
         assert read("/d/f") == expected

@@ -56,7 +56,7 @@ class OutputStream(io.BufferedIOBase):
         self._block_size_bytes = block_size_bytes
         self._replication = replication
         self._on_close = closed
-        self._position = position
+        self._position = self._told_position = position
         self._lock = threading.RLock()
         self._seqno = 0
         self._packet: Packet | None = None  # with bytes that have not been sent
@@ -102,12 +102,16 @@ class OutputStream(io.BufferedIOBase):
             self._position += at
             return at
 
-    def flush(self) -> None:
-        """Return when every DataNode of the pipeline has what was written: Hadoop's hflush."""
-        self._flush(is_sync=False, update_length=False)
+    def flush(self, *, update_length: bool = True) -> None:
+        """Return when every DataNode of the pipeline has what was written: Hadoop's hflush.
 
-    def hsync(self, *, update_length: bool = False) -> None:
-        """The same, on their disks; with `update_length`, the NameNode is told the length."""
+        The NameNode is told the length, so that snapshots have all of it; a log that is flushed
+        after each line may do without.
+        """
+        self._flush(is_sync=False, update_length=update_length)
+
+    def hsync(self, *, update_length: bool = True) -> None:
+        """The same, on their disks."""
         self._flush(is_sync=True, update_length=update_length)
 
     def close(self) -> None:
@@ -184,9 +188,12 @@ class OutputStream(io.BufferedIOBase):
     def _tell_namenode(self, update_length: bool) -> None:
         """So that the block is known, and its length if wanted, should we die."""
         last = self._previous if self._block is None else self._block.block
-        if last is not None and (self._is_new_block or update_length):
+        is_news = update_length and self._position != self._told_position
+        if last is not None and (self._is_new_block or is_news):
             self._file.fsync(last.numBytes if update_length else -1)
             self._is_new_block = False
+            if update_length:
+                self._told_position = self._position
 
     # Packets and blocks
 
