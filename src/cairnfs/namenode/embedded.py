@@ -363,8 +363,9 @@ class ClientProtocol:
     def list_snapshottable(self) -> list[snapshots.SnapshottableInfo]:
         return self._call(snapshots.list_snapshottable)
 
-    def rollback_snapshot(self, path: str, name: str) -> None:
-        self._call(rollback.rollback_snapshot, FsPath.parse(path), name)
+    def rollback_snapshot(self, path: str, name: str, safety: str = "") -> str:
+        """Back to a snapshot; what is given up is in another one, if that is named."""
+        return self._call(rollback.rollback_snapshot, FsPath.parse(path), name, safety)
 
     def clone_snapshot(self, path: str, name: str, destination: str) -> None:
         self._call(rollback.clone_snapshot, FsPath.parse(path), name, FsPath.parse(destination))

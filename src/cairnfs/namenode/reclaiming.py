@@ -1,4 +1,8 @@
-"""The reclaim duty: what was deleted, files, directories and snapshots, is worked off in steps."""
+"""The reclaim duty: what was deleted, files, directories and snapshots, is worked off in steps.
+
+After that, directories whose content comes from a snapshot that nobody sees any more get rows of
+their own (`settling`), so that what only their origins hold can go as well.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Callable
 
 from cairnfs.clock import Clock
 from cairnfs.namesystem.reclaim import reclaim, reclaim_past, release_orphans
+from cairnfs.namesystem.settling import settle
 from cairnfs.namesystem.snapshot_records import Removal
 from cairnfs.store.base import Key, Reading, Row, Scan, Store
 from cairnfs.store.schema import NUMBER, PAIR, Table
@@ -16,6 +21,7 @@ from cairnfs.transaction.runner import Runner, run
 
 ORPHANS_PAGE = 100  # detached subtrees looked at in one step
 PAST_PAGE = 100  # past rows looked at in one transaction
+SETTLING_PAGE = 10  # directories looked at in one step
 MOMENTS_PAGE = 1000
 SETTLING_MS = 2 * REFRESH_MS
 _LAST_ID = 2**64 - 1
@@ -34,7 +40,11 @@ class Reclaiming:
 
     async def step(self) -> int:
         """A bounded part of it; more than 0: there is more to do at once."""
-        return await self._reclaim_orphans() or await self._reclaim_removed_snapshot()
+        return (
+            await self._reclaim_orphans()
+            or await self._reclaim_removed_snapshot()
+            or await self._settle()
+        )
 
     async def _reclaim_orphans(self) -> int:
         """Look at a bounded number of rows of detached subtrees; how many subtrees are left."""
@@ -64,6 +74,36 @@ class Reclaiming:
         after = (work.until, (work.table, work.a, work.b))
         rows = await self._store.scan_past(after, until, PAST_PAGE)
         await run(self._runner, Call(reclaim_past, (key, rows, len(rows) < PAST_PAGE)))
+
+    async def _settle(self) -> int:
+        """Give some directories rows for what comes from snapshots that are gone; how many."""
+        for txid in await self._unseen_origins():
+            after = PAIR.pack(txid, 0)
+            notes = await self._scan(Table.LAYERED, after, SETTLING_PAGE)
+            keys = [row.key for row in notes if PAIR.unpack(row.key[2])[0] == txid]
+            for key in keys:
+                if not self._is_ours():
+                    return 0
+                await run(self._runner, Call(settle, (key,)))
+            if keys:
+                return len(keys)
+        return 0
+
+    async def _unseen_origins(self) -> list[int]:
+        """The TxIDs of which there are pins, but no snapshot that has a name."""
+        named, pinned = set[int](), dict[int, None]()
+        after = b""
+        while page := await self._scan(Table.MOMENTS, after, MOMENTS_PAGE):
+            for row in page:
+                moment = decode(Table.MOMENTS, row.data)
+                if moment.name:
+                    named.add(moment.txid)
+                else:
+                    pinned[moment.txid] = None
+            if len(page) < MOMENTS_PAGE:
+                break
+            after = page[-1].key[2]
+        return [txid for txid in pinned if txid not in named]
 
     async def _next_snapshot(self, txid: int, inode_id: int) -> int:
         """The TxID of the same inode's next snapshot; if there is none, the latest of all."""

@@ -49,6 +49,7 @@ class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_holding: bool = False  # and some of that is needed by a snapshot
     is_attached: bool = False  # it is part of another orphan, which is held
     is_content: bool = False  # a directory has lost its content, but is still there
+    origin_of: InodeId = InodeId(0)  # or has lost its origin alone, which snapshots may show
 
 
 register(Table.ORPHANS, Orphan)

@@ -340,9 +340,11 @@ def path_of(tx: Transaction, id: InodeId) -> FsPath | None:
 def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     """The rows that the paths among a call's arguments lead to, as far as is known."""
     reading = Reading(keys=[ROOT_KEY])
+    root = hints.get(ROOT_KEY)
+    top_id = ROOT_ID if root is None else root.children_id
     for argument in _paths_among(arguments):
         path = argument.without_raw() if argument.is_reserved else argument
-        parent_id: int = ROOT_ID
+        parent_id: int = top_id
         hint = None
         for name in path.components:
             key = (_INODES, parent_id, name)
@@ -351,8 +353,10 @@ def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
             if hint is None:
                 break
             parent_id = hint.children_id
-        if not path.components or (hint is not None and hint.is_directory):
-            reading.totals.append(parent_id)
+        if not path.components:
+            reading.totals.append(ROOT_ID)
+        elif hint is not None and hint.is_directory:
+            reading.totals.append(hint.id)
     return reading
 
 

@@ -1,11 +1,12 @@
 """Roll-back, in place, and clones: each is a directory that gets another one's past as its content.
 
 Both take constant time, and readers see what was before or what is after.  What is replaced
-by a roll-back becomes an orphan, which a snapshot that was taken just before still shows; so a
-roll-back can be undone.
+by a roll-back becomes an orphan.  A snapshot shows it as it was just before: it is taken by the
+very transaction that rolls back, so nothing that was acknowledged falls between the two.
 
 Directories and files below that have snapshots of their own keep them: they are brought to where
-they were, as they were.  A roll-back that would remove one of them is refused.
+they were, as they were.  A roll-back that would remove one of them is refused.  It may be that of
+`/`, too, whose row stays as any other's.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from cairnfs.namesystem.identity import Finder, identity_of
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind, Origin
 from cairnfs.namesystem.layers import (
     Content,
+    Layered,
     child_of,
     content_key,
     copy_blocks,
+    layered_key,
     materialize,
     own_totals,
     pin,
@@ -50,7 +53,7 @@ from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
 from cairnfs.namesystem.quotas import add_entry, subtree
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
-from cairnfs.namesystem.snapshots import forget_snapshottable
+from cairnfs.namesystem.snapshots import forget_snapshottable, take_as_it_was
 from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
@@ -62,20 +65,35 @@ _KEPT = ("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapsho
 
 
 @operation(at_most_once=True, solitary=True)
-def rollback_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) -> None:
-    """Bring a directory or file back to what it was in one of its snapshots."""
+def rollback_snapshot(
+    tx: Transaction, caller: Caller, path: FsPath, name: str, safety: str = ""
+) -> str:
+    """Bring a directory or file back to what it was in one of its snapshots.
+
+    What is given up is kept in another one, which `safety` names; returned is what it is called.
+    """
     lookup, inode = resolve_owned(tx, caller, path)
-    snapshot = _find(tx, lookup, inode, name)
+    return roll_back(tx, lookup, inode, _find(tx, lookup, inode, name), safety)
+
+
+def roll_back(
+    tx: Transaction, lookup: Lookup, inode: Inode, snapshot: Snapshot, safety: str
+) -> str:
+    """The same for what was found, whoever may do it."""
     # What is below may be in later snapshots than the directory itself.
     latest: Moment = tx.get(LATEST_KEY)
     tx.cover(latest.txid)
     then = tx.at(snapshot.txid)
     in_snapshot = Finder(then, snapshot.root)
-    nested = [(each, _way(in_snapshot, each, lookup)) for each in _nested(tx, lookup, inode)]
+    nested = [
+        (each, _way(in_snapshot, each, where, lookup)) for where, each in _nested(tx, lookup, inode)
+    ]
+    if safety:
+        inode, safety = take_as_it_was(tx, lookup, inode, safety)
     if inode.is_file:
         restored = _restore_file(tx, inode, snapshot.root, then)
         _change_totals(tx, lookup, inode, subtree(tx, inode), subtree(tx, restored))
-        return
+        return safety
     before, after = tx.totals(inode.id), then.totals(inode.id)
     restored = _restore_directory(tx, inode, snapshot.root, snapshot.txid)
     _bring_totals(tx, restored.id, before, after)
@@ -85,6 +103,7 @@ def rollback_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) 
             forget_snapshottable(tx, each)
         else:
             _bring_back(tx, restored, each, way, then)
+    return safety
 
 
 @operation(at_most_once=True, solitary=True)
@@ -128,6 +147,7 @@ def clone_snapshot(
         root = snapshot.root
         held = pin(tx, origin.id, root.children_id, snapshot.txid, root.origin)
         clone = msgspec.structs.replace(clone, origin=held)
+        tx.put_new(layered_key(held, clone.id), Layered())
         totals = then.totals(root.id)
         counts = own_totals(totals)
         add_inode(tx, lookup.path, lookup.ancestors, clone)
@@ -149,6 +169,10 @@ def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> I
         origin = pin(tx, now.id, then.children_id, txid, then.origin, is_own=True)
     restored = msgspec.structs.replace(_with_attributes_of(now, then), content_id=content)
     restored = msgspec.structs.replace(restored, origin=origin)
+    if now.origin is not None and tx.get(layered_key(now.origin, now.id)) is not None:
+        tx.delete(layered_key(now.origin, now.id))
+    tx.get(layered_key(origin, now.id))
+    tx.put(layered_key(origin, now.id), Layered())
     tx.put(key_of(now), restored)
     tx.put_new(content_key(content), Content(now.id))
     orphan = Orphan(Kind.DIRECTORY, inode=now, is_content=True)
@@ -219,9 +243,9 @@ def _find(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> Snapshot:
     return found
 
 
-def _nested(tx: Transaction, lookup: Lookup, top: Inode) -> list[Inode]:
-    """What snapshots may be taken of below a directory."""
-    nested: list[Inode] = []
+def _nested(tx: Transaction, lookup: Lookup, top: Inode) -> list[tuple[FsPath, Inode]]:
+    """What snapshots may be taken of below a directory, and where it is."""
+    nested: list[tuple[FsPath, Inode]] = []
     after = b""
     while top.is_directory and (page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE)):
         after = page[-1][0][2]
@@ -229,17 +253,19 @@ def _nested(tx: Transaction, lookup: Lookup, top: Inode) -> list[Inode]:
             id = InodeId(NUMBER.unpack(key[2])[0])
             path = path_of(tx, id)
             if path is not None and lookup.path.is_ancestor_of(path):
-                nested.append(tx.get_by_id(Table.INODES, id))
+                nested.append((path, tx.get_by_id(Table.INODES, id)))
     return nested
 
 
-def _way(in_snapshot: Finder, inode: Inode, lookup: Lookup) -> tuple[Inode, ...] | None:
+def _way(
+    in_snapshot: Finder, inode: Inode, where: FsPath, lookup: Lookup
+) -> tuple[Inode, ...] | None:
     """What led from the directory to an inode, in the snapshot; None if it was not there."""
     found = in_snapshot.find(identity_of(inode))
     if found is None and inode.snapshots:
         raise SnapshotException(
-            f"{lookup.path} cannot be rolled back: this would remove {inode.name.decode()!r} below"
-            " it, which has snapshots of its own; delete those first"
+            f"{lookup.path} cannot be rolled back: this would remove {where}, which has snapshots"
+            " of its own; delete those first"
         )
     return found
 

@@ -108,21 +108,10 @@ def create_snapshots(
     for lookup, inode in [_owned(tx, caller, path) for path in paths]:
         if inode.id in taken:
             continue
-        if inode.snapshots >= SNAPSHOTS_MAX:
-            raise SnapshotException(
-                f"Failed to add snapshot: there are already {inode.snapshots} snapshot(s) of"
-                f" {lookup.path} and the snapshot quota is {SNAPSHOTS_MAX}"
-            )
-        key = snapshot_key(inode.id, name.encode())
-        if tx.get(key) is not None:
-            raise SnapshotException(
-                f'Failed to add snapshot: there is already a snapshot with the same name "{name}".'
-                f" It is of {lookup.path}."
-            )
+        _check_may_add(tx, lookup, inode, name)
         _take(tx, lookup, inode, name.encode())
         taken[inode.id] = lookup.path.child(DOT_SNAPSHOT).child(name.encode()).text
-    tx.get(LATEST_KEY)
-    tx.put(LATEST_KEY, Moment(tx.txid))
+    _note_latest(tx)
     return tuple(taken.values())
 
 
@@ -254,14 +243,54 @@ def _check_new_name(name: str, path: FsPath) -> None:
     check_name(name, path)
 
 
+def take_as_it_was(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> tuple[Inode, str]:
+    """Take a snapshot of what there was before this very transaction, which is solitary.
+
+    The inode that knows of it is for the caller to write.  If one of that moment is there, its
+    name is returned: it shows the same.
+    """
+    before = tx.txid - 1
+    known: Moment | None = tx.get(moment_key(before, inode.id))
+    if known is not None:
+        return inode, known.name.decode()
+    _check_may_add(tx, lookup, inode, name)
+    tx.covered = max(tx.covered or 0, before)
+    taken = _note(tx, lookup, inode, name.encode(), before)
+    _note_latest(tx)
+    return taken, name
+
+
 def _take(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> None:
-    taken = msgspec.structs.replace(inode, covered_txid=tx.txid, snapshots=inode.snapshots + 1)
-    tx.put(key_of(inode), taken)
-    tx.put(snapshot_key(inode.id, name), Snapshot(tx.txid, tx.now_ms, taken))
-    tx.put_new(moment_key(tx.txid, inode.id), Moment(tx.txid, inode.id, name))
-    tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE)
+    tx.put(key_of(inode), _note(tx, lookup, inode, name, tx.txid))
     if inode.is_directory:
         tx.add(inode.id, (), mtime_ms=tx.now_ms)
+
+
+def _note(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes, txid: int) -> Inode:
+    """Write down a snapshot; the inode that knows of it."""
+    taken = msgspec.structs.replace(inode, covered_txid=tx.txid, snapshots=inode.snapshots + 1)
+    tx.put(snapshot_key(inode.id, name), Snapshot(txid, tx.now_ms, taken))
+    tx.put_new(moment_key(txid, inode.id), Moment(txid, inode.id, name))
+    tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE)
+    return taken
+
+
+def _note_latest(tx: Transaction) -> None:
+    tx.get(LATEST_KEY)
+    tx.put(LATEST_KEY, Moment(tx.txid))
+
+
+def _check_may_add(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> None:
+    if inode.snapshots >= SNAPSHOTS_MAX:
+        raise SnapshotException(
+            f"Failed to add snapshot: there are already {inode.snapshots} snapshot(s) of"
+            f" {lookup.path} and the snapshot quota is {SNAPSHOTS_MAX}"
+        )
+    if tx.get(snapshot_key(inode.id, name.encode())) is not None:
+        raise SnapshotException(
+            f'Failed to add snapshot: there is already a snapshot with the same name "{name}".'
+            f" It is of {lookup.path}."
+        )
 
 
 def _existing(tx: Transaction, caller: Caller, path: FsPath) -> tuple[Lookup, Inode]:
