@@ -78,9 +78,7 @@ class Reclaiming:
     async def _settle(self) -> int:
         """Give some directories rows for what comes from snapshots that are gone; how many."""
         for txid in await self._unseen_origins():
-            after = PAIR.pack(txid, 0)
-            notes = await self._scan(Table.LAYERED, after, SETTLING_PAGE)
-            keys = [row.key for row in notes if PAIR.unpack(row.key[2])[0] == txid]
+            keys = await self._unsettled(txid, SETTLING_PAGE)
             for key in keys:
                 if not self._is_ours():
                     return 0
@@ -88,6 +86,19 @@ class Reclaiming:
             if keys:
                 return len(keys)
         return 0
+
+    async def count_unsettled(self, limit: int) -> int:
+        """How many directories are known to be left for that, up to so many."""
+        count = 0
+        for txid in await self._unseen_origins():
+            if count < limit:
+                count += len(await self._unsettled(txid, limit - count))
+        return count
+
+    async def _unsettled(self, txid: int, limit: int) -> list[Key]:
+        """The notes of directories that have their origin at this TxID."""
+        notes = await self._scan(Table.LAYERED, PAIR.pack(txid, 0), limit)
+        return [row.key for row in notes if PAIR.unpack(row.key[2])[0] == txid]
 
     async def _unseen_origins(self) -> list[int]:
         """The TxIDs of which there are pins, but no snapshot that has a name."""

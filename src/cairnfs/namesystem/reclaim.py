@@ -179,7 +179,8 @@ def reclaim(tx: Transaction, id: InodeId) -> bool:
 def _is_needed(needs: Needs, id: InodeId, orphan: Orphan, until: int) -> bool:
     """Whether a snapshot shows a directory without children that was detached, or its origin."""
     if orphan.origin_of:
-        assert orphan.inode is not None and orphan.inode.origin is not None
+        assert orphan.inode is not None
+        assert orphan.inode.origin is not None
         return needs.shows_origin(orphan.origin_of, orphan.inode.origin.pin, until)
     return needs.shows_content(_content_of(id, orphan), 0, until)
 

@@ -11,6 +11,8 @@ they were, as they were.  A roll-back that would remove one of them is refused. 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from cairnfs.blocks.records import block_key
@@ -52,8 +54,13 @@ from cairnfs.namesystem.lookup import (
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
 from cairnfs.namesystem.quotas import add_entry, subtree
-from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
-from cairnfs.namesystem.snapshots import forget_snapshottable, take_as_it_was
+from cairnfs.namesystem.snapshot_records import Snapshot
+from cairnfs.namesystem.snapshots import (
+    check_snapshottable,
+    find_snapshot,
+    forget_snapshottable,
+    take_as_it_was,
+)
 from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
@@ -73,7 +80,13 @@ def rollback_snapshot(
     What is given up is kept in another one, which `safety` names; returned is what it is called.
     """
     lookup, inode = resolve_owned(tx, caller, path)
-    return roll_back(tx, lookup, inode, _find(tx, lookup, inode, name), safety)
+    check_snapshottable(lookup, inode)
+    snapshot = find_snapshot(tx, inode, name)
+    if snapshot is None:
+        raise SnapshotException(
+            f"Cannot roll {lookup.path} back to snapshot {name}: it does not exist."
+        )
+    return roll_back(tx, lookup, inode, snapshot, safety)
 
 
 def roll_back(
@@ -84,10 +97,8 @@ def roll_back(
     latest: Moment = tx.get(LATEST_KEY)
     tx.cover(latest.txid)
     then = tx.at(snapshot.txid)
-    in_snapshot = Finder(then, snapshot.root)
-    nested = [
-        (each, _way(in_snapshot, each, where, lookup)) for where, each in _nested(tx, lookup, inode)
-    ]
+    nested = find_nested(tx, lookup, inode, snapshot)
+    _check_nothing_hinders(lookup, nested)
     if safety:
         inode, safety = take_as_it_was(tx, lookup, inode, safety)
     if inode.is_file:
@@ -98,12 +109,41 @@ def roll_back(
     restored = _restore_directory(tx, inode, snapshot.root, snapshot.txid)
     _bring_totals(tx, restored.id, before, after)
     _change_totals(tx, lookup, inode, _below(before), _below(after))
-    for each, way in sorted(nested, key=lambda pair: len(pair[1] or ())):
-        if way is None:
-            forget_snapshottable(tx, each)
+    for each in sorted(nested, key=lambda each: len(each.way or ())):
+        if each.way is None:
+            forget_snapshottable(tx, each.inode)
         else:
-            _bring_back(tx, restored, each, way, then)
+            _bring_back(tx, restored, each.inode, each.way, then)
     return safety
+
+
+class Nested(NamedTuple):
+    """Something below a directory that snapshots may be taken of."""
+
+    path: FsPath
+    inode: Inode
+    way: tuple[Inode, ...] | None  # to it from the directory in the snapshot, if it was there
+
+    @property
+    def hinders(self) -> bool:
+        """Whether the directory cannot be rolled back: it would go, with its snapshots."""
+        return self.way is None and self.inode.snapshots > 0
+
+
+def find_nested(tx: Transaction, lookup: Lookup, top: Inode, snapshot: Snapshot) -> list[Nested]:
+    """What snapshots may be taken of below a directory that is to go back to this one."""
+    in_snapshot = Finder(tx.at(snapshot.txid), snapshot.root)
+    nested: list[Nested] = []
+    after = b""
+    while top.is_directory and (page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE)):
+        after = page[-1][0][2]
+        for key, _ in page:
+            id = InodeId(NUMBER.unpack(key[2])[0])
+            path = path_of(tx, id)
+            if path is not None and lookup.path.is_ancestor_of(path):
+                inode: Inode = tx.get_by_id(Table.INODES, id)
+                nested.append(Nested(path, inode, in_snapshot.find(identity_of(inode))))
+    return nested
 
 
 @operation(at_most_once=True, solitary=True)
@@ -115,7 +155,9 @@ def clone_snapshot(
     origin = source.target
     if origin is None:
         raise FileNotFoundException(f"Directory does not exist: {source.path}")
-    snapshot = _find(tx, source, origin, name)
+    snapshot = find_snapshot(tx, origin, name) if origin.is_snapshottable else None
+    if snapshot is None:
+        raise SnapshotException(f"There is no snapshot {name} of {source.path}")
     check_access(caller, snapshot.root, Access.READ, source.path)
     if not caller.is_superuser and caller.user != snapshot.root.owner:
         check_superuser(caller, f"clone what belongs to {snapshot.root.owner}")
@@ -235,39 +277,13 @@ def _with_attributes_of(now: Inode, then: Inode) -> Inode:
     return msgspec.structs.replace(then, is_virtual=False, **kept)
 
 
-def _find(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> Snapshot:
-    key = snapshot_key(inode.id, name.encode("utf-8", "surrogateescape"))
-    found: Snapshot | None = tx.get(key) if inode.is_snapshottable else None
-    if found is None:
-        raise SnapshotException(f"There is no snapshot {name} of {lookup.path}")
-    return found
-
-
-def _nested(tx: Transaction, lookup: Lookup, top: Inode) -> list[tuple[FsPath, Inode]]:
-    """What snapshots may be taken of below a directory, and where it is."""
-    nested: list[tuple[FsPath, Inode]] = []
-    after = b""
-    while top.is_directory and (page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE)):
-        after = page[-1][0][2]
-        for key, _ in page:
-            id = InodeId(NUMBER.unpack(key[2])[0])
-            path = path_of(tx, id)
-            if path is not None and lookup.path.is_ancestor_of(path):
-                nested.append((path, tx.get_by_id(Table.INODES, id)))
-    return nested
-
-
-def _way(
-    in_snapshot: Finder, inode: Inode, where: FsPath, lookup: Lookup
-) -> tuple[Inode, ...] | None:
-    """What led from the directory to an inode, in the snapshot; None if it was not there."""
-    found = in_snapshot.find(identity_of(inode))
-    if found is None and inode.snapshots:
-        raise SnapshotException(
-            f"{lookup.path} cannot be rolled back: this would remove {where}, which has snapshots"
-            " of its own; delete those first"
-        )
-    return found
+def _check_nothing_hinders(lookup: Lookup, nested: list[Nested]) -> None:
+    for each in nested:
+        if each.hinders:
+            raise SnapshotException(
+                f"{lookup.path} cannot be rolled back: this would remove {each.path}, which has"
+                " snapshots of its own; delete those first"
+            )
 
 
 def _below(totals: Totals) -> Counts:

@@ -134,7 +134,7 @@ async def _check_invariants(store: Reader) -> None:
 async def _check_no_leftovers(store: Reader, ids: Iterable[int]) -> None:
     namespace = await _read_namespace(store)
     assert not namespace.orphans, f"orphans are left: {sorted(namespace.orphans)}"
-    reachable = {node.inode.id for node in namespace.nodes.values()}
+    reachable: set[int] = {node.inode.id for node in namespace.nodes.values()}
     reachable |= {node.inode.children_id for node in namespace.nodes.values()}
     gone = [id for id in ids if id not in reachable]
     for start in range(0, len(gone), IDS_PAGE):

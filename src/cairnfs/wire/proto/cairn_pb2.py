@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63\x61irnfs/wire/proto/cairn.proto\x12\rcairnfs.cairn\"J\n\x1b\x43reateSnapshotsRequestProto\x12\x15\n\rsnapshotRoots\x18\x01 \x03(\t\x12\x14\n\x0csnapshotName\x18\x02 \x01(\t\"5\n\x1c\x43reateSnapshotsResponseProto\x12\x15\n\rsnapshotPaths\x18\x01 \x03(\t\"B\n\x1cRollbackSnapshotRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x0csnapshotName\x18\x02 \x02(\t\"7\n\x1dRollbackSnapshotResponseProto\x12\x16\n\x0esafetySnapshot\x18\x01 \x02(\t\"\\\n\x19\x43loneSnapshotRequestProto\x12\x14\n\x0csnapshotRoot\x18\x01 \x02(\t\x12\x14\n\x0csnapshotName\x18\x02 \x02(\t\x12\x13\n\x0b\x64\x65stination\x18\x03 \x02(\t\"\x1c\n\x1a\x43loneSnapshotResponseProto\"K\n\x1cGetSnapshotSpaceRequestProto\x12\x14\n\x0csnapshotRoot\x18\x01 \x02(\t\x12\x15\n\rsnapshotNames\x18\x02 \x03(\t\"[\n\x12SnapshotSpaceProto\x12\x14\n\x0csnapshotName\x18\x01 \x02(\t\x12\x17\n\x0freferencedBytes\x18\x02 \x02(\x04\x12\x16\n\x0e\x65xclusiveBytes\x18\x03 \x02(\x04\"U\n\x1dGetSnapshotSpaceResponseProto\x12\x34\n\tsnapshots\x18\x01 \x03(\x0b\x32!.cairnfs.cairn.SnapshotSpaceProto\"h\n\x1eGetSnapshotChangesRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x0c\x66romSnapshot\x18\x02 \x02(\t\x12\x12\n\ntoSnapshot\x18\x03 \x02(\t\x12\x0e\n\x06\x63ursor\x18\x04 \x01(\x0c\"\xc8\x01\n\x13SnapshotChangeProto\x12\x35\n\x04kind\x18\x01 \x02(\x0e\x32\'.cairnfs.cairn.SnapshotChangeProto.Kind\x12\x0c\n\x04path\x18\x02 \x02(\x0c\x12\x11\n\totherPath\x18\x03 \x01(\x0c\x12\x0c\n\x04txid\x18\x04 \x02(\x04\"K\n\x04Kind\x12\x0b\n\x07\x43REATED\x10\x01\x12\x0b\n\x07\x44\x45LETED\x10\x02\x12\x0c\n\x08MODIFIED\x10\x03\x12\r\n\tMOVED_OUT\x10\x04\x12\x0c\n\x08MOVED_IN\x10\x05\"f\n\x1fGetSnapshotChangesResponseProto\x12\x33\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\".cairnfs.cairn.SnapshotChangeProto\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\x0c\"\x8b\x01\n\x15SnapshotScheduleProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x06prefix\x18\x02 \x01(\t:\x04\x61uto\x12\x0e\n\x06hourly\x18\x03 \x01(\r\x12\r\n\x05\x64\x61ily\x18\x04 \x01(\r\x12\x0e\n\x06weekly\x18\x05 \x01(\r\x12\x0f\n\x07monthly\x18\x06 \x01(\r\x12\x0e\n\x06yearly\x18\x07 \x01(\r\"Y\n\x1fSetSnapshotScheduleRequestProto\x12\x36\n\x08schedule\x18\x01 \x02(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"\"\n SetSnapshotScheduleResponseProto\"2\n\"RemoveSnapshotScheduleRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\"%\n#RemoveSnapshotScheduleResponseProto\"\"\n GetSnapshotSchedulesRequestProto\"\\\n!GetSnapshotSchedulesResponseProto\x12\x37\n\tschedules\x18\x01 \x03(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"]\n#PreviewSnapshotScheduleRequestProto\x12\x36\n\x08schedule\x18\x01 \x02(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"E\n$PreviewSnapshotScheduleResponseProto\x12\x0c\n\x04kept\x18\x01 \x03(\t\x12\x0f\n\x07\x64\x65leted\x18\x02 \x03(\t2\xad\x08\n\rCairnProtocol\x12j\n\x0f\x63reateSnapshots\x12*.cairnfs.cairn.CreateSnapshotsRequestProto\x1a+.cairnfs.cairn.CreateSnapshotsResponseProto\x12m\n\x10rollbackSnapshot\x12+.cairnfs.cairn.RollbackSnapshotRequestProto\x1a,.cairnfs.cairn.RollbackSnapshotResponseProto\x12\x64\n\rcloneSnapshot\x12(.cairnfs.cairn.CloneSnapshotRequestProto\x1a).cairnfs.cairn.CloneSnapshotResponseProto\x12m\n\x10getSnapshotSpace\x12+.cairnfs.cairn.GetSnapshotSpaceRequestProto\x1a,.cairnfs.cairn.GetSnapshotSpaceResponseProto\x12s\n\x12getSnapshotChanges\x12-.cairnfs.cairn.GetSnapshotChangesRequestProto\x1a..cairnfs.cairn.GetSnapshotChangesResponseProto\x12v\n\x13setSnapshotSchedule\x12..cairnfs.cairn.SetSnapshotScheduleRequestProto\x1a/.cairnfs.cairn.SetSnapshotScheduleResponseProto\x12\x7f\n\x16removeSnapshotSchedule\x12\x31.cairnfs.cairn.RemoveSnapshotScheduleRequestProto\x1a\x32.cairnfs.cairn.RemoveSnapshotScheduleResponseProto\x12y\n\x14getSnapshotSchedules\x12/.cairnfs.cairn.GetSnapshotSchedulesRequestProto\x1a\x30.cairnfs.cairn.GetSnapshotSchedulesResponseProto\x12\x82\x01\n\x17previewSnapshotSchedule\x12\x32.cairnfs.cairn.PreviewSnapshotScheduleRequestProto\x1a\x33.cairnfs.cairn.PreviewSnapshotScheduleResponseProto')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63\x61irnfs/wire/proto/cairn.proto\x12\rcairnfs.cairn\"J\n\x1b\x43reateSnapshotsRequestProto\x12\x15\n\rsnapshotRoots\x18\x01 \x03(\t\x12\x14\n\x0csnapshotName\x18\x02 \x01(\t\"5\n\x1c\x43reateSnapshotsResponseProto\x12\x15\n\rsnapshotPaths\x18\x01 \x03(\t\"B\n\x1cRollbackSnapshotRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x0csnapshotName\x18\x02 \x02(\t\"7\n\x1dRollbackSnapshotResponseProto\x12\x16\n\x0esafetySnapshot\x18\x01 \x02(\t\"\\\n\x19\x43loneSnapshotRequestProto\x12\x14\n\x0csnapshotRoot\x18\x01 \x02(\t\x12\x14\n\x0csnapshotName\x18\x02 \x02(\t\x12\x13\n\x0b\x64\x65stination\x18\x03 \x02(\t\"\x1c\n\x1a\x43loneSnapshotResponseProto\"K\n\x1cGetSnapshotSpaceRequestProto\x12\x14\n\x0csnapshotRoot\x18\x01 \x02(\t\x12\x15\n\rsnapshotNames\x18\x02 \x03(\t\"[\n\x12SnapshotSpaceProto\x12\x14\n\x0csnapshotName\x18\x01 \x02(\t\x12\x17\n\x0freferencedBytes\x18\x02 \x02(\x04\x12\x16\n\x0e\x65xclusiveBytes\x18\x03 \x02(\x04\"U\n\x1dGetSnapshotSpaceResponseProto\x12\x34\n\tsnapshots\x18\x01 \x03(\x0b\x32!.cairnfs.cairn.SnapshotSpaceProto\"h\n\x1eGetSnapshotChangesRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x0c\x66romSnapshot\x18\x02 \x02(\t\x12\x12\n\ntoSnapshot\x18\x03 \x02(\t\x12\x0e\n\x06\x63ursor\x18\x04 \x01(\x0c\"\xc8\x01\n\x13SnapshotChangeProto\x12\x35\n\x04kind\x18\x01 \x02(\x0e\x32\'.cairnfs.cairn.SnapshotChangeProto.Kind\x12\x0c\n\x04path\x18\x02 \x02(\x0c\x12\x11\n\totherPath\x18\x03 \x01(\x0c\x12\x0c\n\x04txid\x18\x04 \x02(\x04\"K\n\x04Kind\x12\x0b\n\x07\x43REATED\x10\x01\x12\x0b\n\x07\x44\x45LETED\x10\x02\x12\x0c\n\x08MODIFIED\x10\x03\x12\r\n\tMOVED_OUT\x10\x04\x12\x0c\n\x08MOVED_IN\x10\x05\"f\n\x1fGetSnapshotChangesResponseProto\x12\x33\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\".cairnfs.cairn.SnapshotChangeProto\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\x0c\"\x87\x01\n\x11RootSnapshotProto\x12\x14\n\x0csnapshotName\x18\x01 \x02(\t\x12\x0c\n\x04txid\x18\x02 \x02(\x04\x12\x11\n\tcreatedMs\x18\x03 \x02(\x04\x12\x0c\n\x04user\x18\x04 \x02(\t\x12\x14\n\x0crolledBackMs\x18\x05 \x01(\x04\x12\x17\n\x0fsafetySnapshots\x18\x06 \x03(\t\"^\n\x0fTreeCountsProto\x12\r\n\x05\x66iles\x18\x01 \x02(\x04\x12\x13\n\x0b\x64irectories\x18\x02 \x02(\x04\x12\x13\n\x0blengthBytes\x18\x03 \x02(\x04\x12\x12\n\nspaceBytes\x18\x04 \x02(\x04\"6\n\x1e\x43reateRootSnapshotRequestProto\x12\x14\n\x0csnapshotName\x18\x01 \x01(\t\"U\n\x1f\x43reateRootSnapshotResponseProto\x12\x32\n\x08snapshot\x18\x01 \x02(\x0b\x32 .cairnfs.cairn.RootSnapshotProto\"#\n!GetRootSnapshotStatusRequestProto\"\xd9\x01\n\"GetRootSnapshotStatusResponseProto\x12\x32\n\x08snapshot\x18\x01 \x01(\x0b\x32 .cairnfs.cairn.RootSnapshotProto\x12,\n\x04then\x18\x02 \x01(\x0b\x32\x1e.cairnfs.cairn.TreeCountsProto\x12+\n\x03now\x18\x03 \x01(\x0b\x32\x1e.cairnfs.cairn.TreeCountsProto\x12\x10\n\x08lastTxid\x18\x04 \x01(\x04\x12\x12\n\nhindrances\x18\x05 \x03(\t\"\"\n RollbackRootSnapshotRequestProto\";\n!RollbackRootSnapshotResponseProto\x12\x16\n\x0esafetySnapshot\x18\x01 \x02(\t\"\"\n FinalizeRootSnapshotRequestProto\"=\n!FinalizeRootSnapshotResponseProto\x12\x18\n\x10\x64\x65letedSnapshots\x18\x01 \x03(\t\"\x1d\n\x1bGetSnapshotWorkRequestProto\"\xa7\x01\n\x1cGetSnapshotWorkResponseProto\x12\x14\n\x0c\x64\x65letedTrees\x18\x01 \x02(\r\x12\x18\n\x10\x64\x65letedSnapshots\x18\x02 \x02(\r\x12\x1b\n\x13\x64irectoriesToSettle\x18\x03 \x02(\r\x12\x19\n\x11percentOfSnapshot\x18\x04 \x02(\r\x12\r\n\x05\x62ound\x18\x05 \x02(\r\x12\x10\n\x08namenode\x18\x06 \x01(\t\"\x8b\x01\n\x15SnapshotScheduleProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x06prefix\x18\x02 \x01(\t:\x04\x61uto\x12\x0e\n\x06hourly\x18\x03 \x01(\r\x12\r\n\x05\x64\x61ily\x18\x04 \x01(\r\x12\x0e\n\x06weekly\x18\x05 \x01(\r\x12\x0f\n\x07monthly\x18\x06 \x01(\r\x12\x0e\n\x06yearly\x18\x07 \x01(\r\"Y\n\x1fSetSnapshotScheduleRequestProto\x12\x36\n\x08schedule\x18\x01 \x02(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"\"\n SetSnapshotScheduleResponseProto\"2\n\"RemoveSnapshotScheduleRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\"%\n#RemoveSnapshotScheduleResponseProto\"\"\n GetSnapshotSchedulesRequestProto\"\\\n!GetSnapshotSchedulesResponseProto\x12\x37\n\tschedules\x18\x01 \x03(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"]\n#PreviewSnapshotScheduleRequestProto\x12\x36\n\x08schedule\x18\x01 \x02(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"E\n$PreviewSnapshotScheduleResponseProto\x12\x0c\n\x04kept\x18\x01 \x03(\t\x12\x0f\n\x07\x64\x65leted\x18\x02 \x03(\t2\x82\r\n\rCairnProtocol\x12j\n\x0f\x63reateSnapshots\x12*.cairnfs.cairn.CreateSnapshotsRequestProto\x1a+.cairnfs.cairn.CreateSnapshotsResponseProto\x12m\n\x10rollbackSnapshot\x12+.cairnfs.cairn.RollbackSnapshotRequestProto\x1a,.cairnfs.cairn.RollbackSnapshotResponseProto\x12\x64\n\rcloneSnapshot\x12(.cairnfs.cairn.CloneSnapshotRequestProto\x1a).cairnfs.cairn.CloneSnapshotResponseProto\x12m\n\x10getSnapshotSpace\x12+.cairnfs.cairn.GetSnapshotSpaceRequestProto\x1a,.cairnfs.cairn.GetSnapshotSpaceResponseProto\x12s\n\x12getSnapshotChanges\x12-.cairnfs.cairn.GetSnapshotChangesRequestProto\x1a..cairnfs.cairn.GetSnapshotChangesResponseProto\x12s\n\x12\x63reateRootSnapshot\x12-.cairnfs.cairn.CreateRootSnapshotRequestProto\x1a..cairnfs.cairn.CreateRootSnapshotResponseProto\x12|\n\x15getRootSnapshotStatus\x12\x30.cairnfs.cairn.GetRootSnapshotStatusRequestProto\x1a\x31.cairnfs.cairn.GetRootSnapshotStatusResponseProto\x12y\n\x14rollbackRootSnapshot\x12/.cairnfs.cairn.RollbackRootSnapshotRequestProto\x1a\x30.cairnfs.cairn.RollbackRootSnapshotResponseProto\x12y\n\x14\x66inalizeRootSnapshot\x12/.cairnfs.cairn.FinalizeRootSnapshotRequestProto\x1a\x30.cairnfs.cairn.FinalizeRootSnapshotResponseProto\x12j\n\x0fgetSnapshotWork\x12*.cairnfs.cairn.GetSnapshotWorkRequestProto\x1a+.cairnfs.cairn.GetSnapshotWorkResponseProto\x12v\n\x13setSnapshotSchedule\x12..cairnfs.cairn.SetSnapshotScheduleRequestProto\x1a/.cairnfs.cairn.SetSnapshotScheduleResponseProto\x12\x7f\n\x16removeSnapshotSchedule\x12\x31.cairnfs.cairn.RemoveSnapshotScheduleRequestProto\x1a\x32.cairnfs.cairn.RemoveSnapshotScheduleResponseProto\x12y\n\x14getSnapshotSchedules\x12/.cairnfs.cairn.GetSnapshotSchedulesRequestProto\x1a\x30.cairnfs.cairn.GetSnapshotSchedulesResponseProto\x12\x82\x01\n\x17previewSnapshotSchedule\x12\x32.cairnfs.cairn.PreviewSnapshotScheduleRequestProto\x1a\x33.cairnfs.cairn.PreviewSnapshotScheduleResponseProto')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -57,24 +57,48 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SNAPSHOTCHANGEPROTO_KIND']._serialized_end=993
   _globals['_GETSNAPSHOTCHANGESRESPONSEPROTO']._serialized_start=995
   _globals['_GETSNAPSHOTCHANGESRESPONSEPROTO']._serialized_end=1097
-  _globals['_SNAPSHOTSCHEDULEPROTO']._serialized_start=1100
-  _globals['_SNAPSHOTSCHEDULEPROTO']._serialized_end=1239
-  _globals['_SETSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=1241
-  _globals['_SETSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=1330
-  _globals['_SETSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=1332
-  _globals['_SETSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=1366
-  _globals['_REMOVESNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=1368
-  _globals['_REMOVESNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=1418
-  _globals['_REMOVESNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=1420
-  _globals['_REMOVESNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=1457
-  _globals['_GETSNAPSHOTSCHEDULESREQUESTPROTO']._serialized_start=1459
-  _globals['_GETSNAPSHOTSCHEDULESREQUESTPROTO']._serialized_end=1493
-  _globals['_GETSNAPSHOTSCHEDULESRESPONSEPROTO']._serialized_start=1495
-  _globals['_GETSNAPSHOTSCHEDULESRESPONSEPROTO']._serialized_end=1587
-  _globals['_PREVIEWSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=1589
-  _globals['_PREVIEWSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=1682
-  _globals['_PREVIEWSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=1684
-  _globals['_PREVIEWSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=1753
-  _globals['_CAIRNPROTOCOL']._serialized_start=1756
-  _globals['_CAIRNPROTOCOL']._serialized_end=2825
+  _globals['_ROOTSNAPSHOTPROTO']._serialized_start=1100
+  _globals['_ROOTSNAPSHOTPROTO']._serialized_end=1235
+  _globals['_TREECOUNTSPROTO']._serialized_start=1237
+  _globals['_TREECOUNTSPROTO']._serialized_end=1331
+  _globals['_CREATEROOTSNAPSHOTREQUESTPROTO']._serialized_start=1333
+  _globals['_CREATEROOTSNAPSHOTREQUESTPROTO']._serialized_end=1387
+  _globals['_CREATEROOTSNAPSHOTRESPONSEPROTO']._serialized_start=1389
+  _globals['_CREATEROOTSNAPSHOTRESPONSEPROTO']._serialized_end=1474
+  _globals['_GETROOTSNAPSHOTSTATUSREQUESTPROTO']._serialized_start=1476
+  _globals['_GETROOTSNAPSHOTSTATUSREQUESTPROTO']._serialized_end=1511
+  _globals['_GETROOTSNAPSHOTSTATUSRESPONSEPROTO']._serialized_start=1514
+  _globals['_GETROOTSNAPSHOTSTATUSRESPONSEPROTO']._serialized_end=1731
+  _globals['_ROLLBACKROOTSNAPSHOTREQUESTPROTO']._serialized_start=1733
+  _globals['_ROLLBACKROOTSNAPSHOTREQUESTPROTO']._serialized_end=1767
+  _globals['_ROLLBACKROOTSNAPSHOTRESPONSEPROTO']._serialized_start=1769
+  _globals['_ROLLBACKROOTSNAPSHOTRESPONSEPROTO']._serialized_end=1828
+  _globals['_FINALIZEROOTSNAPSHOTREQUESTPROTO']._serialized_start=1830
+  _globals['_FINALIZEROOTSNAPSHOTREQUESTPROTO']._serialized_end=1864
+  _globals['_FINALIZEROOTSNAPSHOTRESPONSEPROTO']._serialized_start=1866
+  _globals['_FINALIZEROOTSNAPSHOTRESPONSEPROTO']._serialized_end=1927
+  _globals['_GETSNAPSHOTWORKREQUESTPROTO']._serialized_start=1929
+  _globals['_GETSNAPSHOTWORKREQUESTPROTO']._serialized_end=1958
+  _globals['_GETSNAPSHOTWORKRESPONSEPROTO']._serialized_start=1961
+  _globals['_GETSNAPSHOTWORKRESPONSEPROTO']._serialized_end=2128
+  _globals['_SNAPSHOTSCHEDULEPROTO']._serialized_start=2131
+  _globals['_SNAPSHOTSCHEDULEPROTO']._serialized_end=2270
+  _globals['_SETSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=2272
+  _globals['_SETSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=2361
+  _globals['_SETSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=2363
+  _globals['_SETSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=2397
+  _globals['_REMOVESNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=2399
+  _globals['_REMOVESNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=2449
+  _globals['_REMOVESNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=2451
+  _globals['_REMOVESNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=2488
+  _globals['_GETSNAPSHOTSCHEDULESREQUESTPROTO']._serialized_start=2490
+  _globals['_GETSNAPSHOTSCHEDULESREQUESTPROTO']._serialized_end=2524
+  _globals['_GETSNAPSHOTSCHEDULESRESPONSEPROTO']._serialized_start=2526
+  _globals['_GETSNAPSHOTSCHEDULESRESPONSEPROTO']._serialized_end=2618
+  _globals['_PREVIEWSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=2620
+  _globals['_PREVIEWSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=2713
+  _globals['_PREVIEWSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=2715
+  _globals['_PREVIEWSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=2784
+  _globals['_CAIRNPROTOCOL']._serialized_start=2787
+  _globals['_CAIRNPROTOCOL']._serialized_end=4453
 # @@protoc_insertion_point(module_scope)
