@@ -18,9 +18,7 @@ from cairnfs.errors import (
     SafeModeException,
     SnapshotException,
 )
-from cairnfs.namenode.rolling_back import name_safety_snapshot
 from cairnfs.testing.scratch import scratch_namespace
-from cairnfs.transaction.calls import CallKey
 from cairnfs.wire.proto import cairn_pb2, hdfs_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CAIRN_PROTOCOL
@@ -259,17 +257,6 @@ def test_a_repeated_roll_back_names_the_same_snapshot(client: RpcClient) -> None
     assert names(client, "/d") == [b"later", b"sub"]  # nothing was done again
     assert names(client, f"/d/.snapshot/{safety}") == [b"new", b"sub"]
     assert len(snapshots(client, "/d")) == 2
-
-
-def test_a_roll_back_that_died_half_way_goes_on(client: RpcClient) -> None:
-    """Its snapshot is there, as if the NameNode had been killed before the next step."""
-    take(client, "/d", "s1")
-    mkdirs(client, "/d/new")
-    safety = name_safety_snapshot(CallKey(client.client_id, 201))
-    take(client, "/d", safety)
-    assert roll_back(client, "/d", "s1", call_id=201, retry_count=1) == safety
-    assert names(client, "/d") == [b"sub"]
-    assert names(client, f"/d/.snapshot/{safety}") == [b"new", b"sub"]
 
 
 def test_a_refused_roll_back_leaves_nothing(server: RunningServer, client: RpcClient) -> None:

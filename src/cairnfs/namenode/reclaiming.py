@@ -77,44 +77,48 @@ class Reclaiming:
 
     async def _settle(self) -> int:
         """Give some directories rows for what comes from snapshots that are gone; how many."""
-        for txid in await self._unseen_origins():
-            keys = await self._unsettled(txid, SETTLING_PAGE)
-            for key in keys:
-                if not self._is_ours():
-                    return 0
-                await run(self._runner, Call(settle, (key,)))
-            if keys:
-                return len(keys)
-        return 0
+        keys = await self._unsettled(SETTLING_PAGE)
+        for key in keys:
+            if not self._is_ours():
+                return 0
+            await run(self._runner, Call(settle, (key,)))
+        return len(keys)
 
     async def count_unsettled(self, limit: int) -> int:
         """How many directories are known to be left for that, up to so many."""
-        count = 0
-        for txid in await self._unseen_origins():
-            if count < limit:
-                count += len(await self._unsettled(txid, limit - count))
-        return count
+        return len(await self._unsettled(limit))
 
-    async def _unsettled(self, txid: int, limit: int) -> list[Key]:
-        """The notes of directories that have their origin at this TxID."""
-        notes = await self._scan(Table.LAYERED, PAIR.pack(txid, 0), limit)
-        return [row.key for row in notes if PAIR.unpack(row.key[2])[0] == txid]
+    async def _unsettled(self, limit: int) -> list[Key]:
+        """Notes of directories whose origin is a moment of which nobody sees a snapshot."""
+        named: set[int] | None = None
+        found: list[Key] = []
+        after = b""
+        while len(found) < limit:
+            page = await self._scan(Table.LAYERED, after, limit - len(found))
+            if not page:
+                break
+            if named is None:
+                named = await self._named_moments()
+            txid, _ = PAIR.unpack(page[0].key[2])
+            if txid in named:
+                after = PAIR.pack(txid, _LAST_ID)
+                continue
+            keys = [row.key for row in page if PAIR.unpack(row.key[2])[0] == txid]
+            found += keys
+            after = keys[-1][2]
+        return found
 
-    async def _unseen_origins(self) -> list[int]:
-        """The TxIDs of which there are pins, but no snapshot that has a name."""
-        named, pinned = set[int](), dict[int, None]()
+    async def _named_moments(self) -> set[int]:
+        """The TxIDs of the snapshots that somebody sees."""
+        named: set[int] = set()
         after = b""
         while page := await self._scan(Table.MOMENTS, after, MOMENTS_PAGE):
-            for row in page:
-                moment = decode(Table.MOMENTS, row.data)
-                if moment.name:
-                    named.add(moment.txid)
-                else:
-                    pinned[moment.txid] = None
+            moments = [decode(Table.MOMENTS, row.data) for row in page]
+            named |= {moment.txid for moment in moments if moment.name}
             if len(page) < MOMENTS_PAGE:
                 break
             after = page[-1].key[2]
-        return [txid for txid in pinned if txid not in named]
+        return named
 
     async def _next_snapshot(self, txid: int, inode_id: int) -> int:
         """The TxID of the same inode's next snapshot; if there is none, the latest of all."""
