@@ -58,7 +58,7 @@ def test_it_goes_back_and_forth(fs: ScratchClient) -> None:
     assert look(fs, "/") == before
     assert look(fs, "/.snapshot/given-up") == after
     assert fs.get_content_summary("/").quota == quota
-    fs.rollback_snapshot("/", "given-up")
+    fs.rollback_snapshot("/", "given-up", "undone")
     assert look(fs, "/") == after
     assert fs.get_content_summary("/d").quota.inodes == 5
     fs.rollback_root_snapshot("again")
@@ -68,9 +68,9 @@ def test_it_goes_back_and_forth(fs: ScratchClient) -> None:
     status = fs.get_root_snapshot_status()
     assert status is not None
     assert status.snapshot.txid == taken.txid
-    assert status.snapshot.safety == (b"given-up", b"again")
+    assert status.snapshot.safety == (b"given-up", b"undone", b"again")
     assert status.then == status.now
-    assert fs.finalize_root_snapshot() == ("given-up", "again", "upgrade")
+    assert fs.finalize_root_snapshot() == ("given-up", "undone", "again", "upgrade")
     assert fs.get_root_snapshot_status() is None
     assert look(fs, "/") == before
     check_no_past_is_left(fs)
@@ -128,7 +128,7 @@ def test_large_directories_are_settled_in_steps(fast_fs: ScratchClient) -> None:
 
 
 def test_writers_lose_what_they_were_writing(fs: ScratchClient) -> None:
-    """A file that was open then is closed, as long as was known; one that is open now is given up."""
+    """A file that was open then is closed, as far as it was; one that is open now is gone."""
     fs.create("/then")
     fs.create_root_snapshot()
     fs.complete("/then", fs.write_blocks("/then", 10))

@@ -287,8 +287,8 @@ class RootSnapshot(msgspec.Struct, frozen=True):
     txid: int
     created_ms: int
     user: str
-    rolled_back_ms: int | None = None  # when it was last gone back to
-    safety_snapshots: tuple[str, ...] = ()  # what was given up by that
+    rolled_back_ms: int | None = None  # when it was gone back to, unless to another one since
+    safety_snapshots: tuple[str, ...] = ()  # in these is what roll-backs of / have given up
 
 
 class TreeCounts(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ from cairnfs.namesystem import leases
 from cairnfs.namesystem.delete import Orphan, detach_blocks, orphan_key
 from cairnfs.namesystem.directories import add_inode
 from cairnfs.namesystem.identity import Finder, identity_of
-from cairnfs.namesystem.inodes import Inode, InodeId, Kind, Origin
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind, Origin
 from cairnfs.namesystem.layers import (
     Content,
     Layered,
@@ -54,7 +54,7 @@ from cairnfs.namesystem.lookup import (
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
 from cairnfs.namesystem.quotas import add_entry, subtree
-from cairnfs.namesystem.snapshot_records import Snapshot
+from cairnfs.namesystem.snapshot_records import ROOT_SNAPSHOT_KEY, RootSnapshot, Snapshot
 from cairnfs.namesystem.snapshots import (
     check_snapshottable,
     find_snapshot,
@@ -93,6 +93,20 @@ def roll_back(
     tx: Transaction, lookup: Lookup, inode: Inode, snapshot: Snapshot, safety: str
 ) -> str:
     """The same for what was found, whoever may do it."""
+    kept = _roll_back(tx, lookup, inode, snapshot, safety)
+    root: RootSnapshot | None = tx.get(ROOT_SNAPSHOT_KEY) if inode.id == ROOT_ID else None
+    if root is not None:
+        # If nothing had changed since another snapshot, that one serves, and is not ours.
+        added = (kept.encode(),) if kept and kept == safety else ()
+        when_ms = tx.now_ms if snapshot.txid == root.txid else 0
+        noted = msgspec.structs.replace(root, rolled_back_ms=when_ms, safety=(*root.safety, *added))
+        tx.put(ROOT_SNAPSHOT_KEY, noted)
+    return kept
+
+
+def _roll_back(
+    tx: Transaction, lookup: Lookup, inode: Inode, snapshot: Snapshot, safety: str
+) -> str:
     # What is below may be in later snapshots than the directory itself.
     latest: Moment = tx.get(LATEST_KEY)
     tx.cover(latest.txid)

@@ -3,7 +3,7 @@
 There is one at a time.  It is a snapshot of `/` as any other, so everything goes on while it is
 there, quotas and files being written included.  *Rolling back* makes the file system what it was,
 and may be repeated; *finalizing* says that nobody will: the snapshot is deleted, and those in which
-roll-backs have kept what they gave up, and what only they needed is reclaimed.
+roll-backs of `/` have kept what they gave up, and what only they needed is reclaimed.
 """
 
 from __future__ import annotations
@@ -103,14 +103,7 @@ def rollback_root_snapshot(tx: Transaction, caller: Caller, safety: str) -> str:
     check_superuser(caller, "rollbackRootSnapshot")
     known = _existing(tx, "rolled back to")
     lookup, root = _find_root(tx)
-    kept = roll_back(tx, lookup, root, _snapshot_of(tx, root, known), safety)
-    # If nothing had changed since another snapshot, that one serves, and stays.
-    added = (kept.encode(),) if kept == safety else ()
-    tx.put(
-        ROOT_SNAPSHOT_KEY,
-        msgspec.structs.replace(known, rolled_back_ms=tx.now_ms, safety=(*known.safety, *added)),
-    )
-    return kept
+    return roll_back(tx, lookup, root, _snapshot_of(tx, root, known), safety)
 
 
 @operation(at_most_once=True, solitary=True)

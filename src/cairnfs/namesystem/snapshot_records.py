@@ -43,8 +43,8 @@ class RootSnapshot(msgspec.Struct, frozen=True, array_like=True, gc=False):
     created_ms: int
     user: str  # who took it
     is_root_allowed: bool = False  # whether snapshots of `/` may be taken without it
-    rolled_back_ms: int = 0  # when it was last gone back to
-    safety: tuple[bytes, ...] = ()  # what was given up by that is in these
+    rolled_back_ms: int = 0  # when it was gone back to, unless to another one since
+    safety: tuple[bytes, ...] = ()  # in these is what roll-backs of `/` have given up
 
 
 ROOT_SNAPSHOT_KEY: Key = (Table.ROOT_SNAPSHOT, 0, b"")

@@ -88,9 +88,8 @@ def _as_lines(status: RootSnapshotStatus | None, work: SnapshotWork) -> list[str
         lines.append(f"Since then: {status.transactions} transactions")
         lines += format_table(_compare(status), frozenset((1, 2)))
         if taken.rolled_back_ms is not None:
-            given_up = ", ".join(f"/.snapshot/{name}" for name in taken.safety_snapshots)
-            kept = f"; what was given up: {given_up}" if given_up else ""
-            lines.append(f"Rolled back: {when(taken.rolled_back_ms)}{kept}")
+            lines.append(f"Rolled back: {when(taken.rolled_back_ms)}")
+        lines += [f"Given up by a roll-back: /.snapshot/{n}" for n in taken.safety_snapshots]
         lines += [
             f"A roll-back is refused: it would remove {path}, which has snapshots of its own"
             for path in status.hindrances
