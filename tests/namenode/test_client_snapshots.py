@@ -281,6 +281,32 @@ def test_a_refused_roll_back_leaves_nothing(server: RunningServer, client: RpcCl
     assert names(client, "/d") == [b"new", b"sub"]
 
 
+def test_a_repeated_roll_back_of_everything_is_done_once(client: RpcClient) -> None:
+    create = cairn_pb2.CreateRootSnapshotRequestProto()
+    client.call("createRootSnapshot", create, CAIRN_PROTOCOL)
+    mkdirs(client, "/new")
+
+    def roll_back_all(retry_count: int) -> str:
+        request = cairn_pb2.RollbackRootSnapshotRequestProto()
+        sending = {"call_id": 300, "retry_count": retry_count}
+        sent = client.send("rollbackRootSnapshot", request, CAIRN_PROTOCOL, **sending)
+        answer: cairn_pb2.RollbackRootSnapshotResponseProto = client.wait(sent)
+        return answer.safetySnapshot
+
+    safety = roll_back_all(0)
+    mkdirs(client, "/later")
+    assert roll_back_all(1) == safety
+    assert b"later" in names(client, "/")
+    assert b"new" not in names(client, "/")
+    assert b"new" in names(client, f"/.snapshot/{safety}")
+    client.call("setSafeMode", pb.SetSafeModeRequestProto(action=pb.SAFEMODE_ENTER))
+    finalize = cairn_pb2.FinalizeRootSnapshotRequestProto()
+    with pytest.raises(SafeModeException, match=r"Cannot finalize the root snapshot\."):
+        client.call("finalizeRootSnapshot", finalize, CAIRN_PROTOCOL)
+    client.call("setSafeMode", pb.SetSafeModeRequestProto(action=pb.SAFEMODE_LEAVE))
+    client.call("finalizeRootSnapshot", finalize, CAIRN_PROTOCOL)
+
+
 def clone(client: RpcClient, path: str, name: str, destination: str) -> None:
     request = cairn_pb2.CloneSnapshotRequestProto(
         snapshotRoot=path, snapshotName=name, destination=destination
