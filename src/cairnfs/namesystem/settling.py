@@ -14,15 +14,17 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.namesystem.delete import Orphan, orphan_key
+from cairnfs.namesystem.identity import identity_of
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layers import (
     Layered,
     children_of,
+    identity_key,
     materialize,
     shared_blocks,
     totals_of,
 )
-from cairnfs.namesystem.lookup import key_of, path_of, resolve
+from cairnfs.namesystem.lookup import inode_key, key_of, path_of, resolve
 from cairnfs.store.base import Key
 from cairnfs.store.schema import PAIR, Table
 from cairnfs.transaction.calls import operation
@@ -64,6 +66,17 @@ def _find(tx: Transaction, id: InodeId) -> Inode | None:
 
 def _give_rows(tx: Transaction, directory: Inode, page: list[Inode]) -> None:
     virtual = [child for child in page if child.is_virtual]
+    tx.need(
+        keys=[
+            key
+            for child in virtual
+            for key in (
+                inode_key(InodeId(directory.children_id), child.name),
+                identity_key(identity_of(child)),
+            )
+        ],
+        ids=[(int(Table.INODES), identity_of(child)) for child in virtual],
+    )
     ask_all(lambda child: totals_of(tx, child), [c for c in virtual if c.is_directory])
     ask_all(lambda child: shared_blocks(tx, child), [c for c in virtual if c.is_file])
     for child in virtual:
