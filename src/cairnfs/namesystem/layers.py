@@ -31,6 +31,8 @@ from cairnfs.transaction.transaction import Counts, Rows, Transaction
 
 _INODES = int(Table.INODES)
 _WHITEOUTS = int(Table.WHITEOUTS)
+_CONTENTS = int(Table.CONTENTS)
+_IDENTITIES = int(Table.IDENTITIES)
 _PINNED: Counts = ((int(Count.CHILDREN), 1),)
 _RELEASED: Counts = ((int(Count.CHILDREN), -1),)
 _PAGE = 1000
@@ -62,11 +64,11 @@ def whiteout_key(content_id: int, name: bytes) -> Key:
 
 
 def content_key(content_id: int) -> Key:
-    return (Table.CONTENTS, 0, NUMBER.pack(content_id))
+    return (_CONTENTS, 0, NUMBER.pack(content_id))
 
 
 def identity_key(identity: int) -> Key:
-    return (Table.IDENTITIES, 0, NUMBER.pack(identity))
+    return (_IDENTITIES, 0, NUMBER.pack(identity))
 
 
 # Looking.

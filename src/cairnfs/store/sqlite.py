@@ -38,7 +38,6 @@ from cairnfs.store.base import (
 from cairnfs.store.locks import LockTable
 from cairnfs.store.sqlite_backlog import (
     Backlog,
-    Version,
     change_of,
     decode_change,
     encode_change,
@@ -65,7 +64,6 @@ _SELECT_SCAN = (
     "SELECT b, since, data FROM records WHERE t = ? AND a = ? AND b > ? ORDER BY b LIMIT ?"
 )
 _SELECT_TOTALS = f"SELECT mtime_ms, touched, changed, {_SUM_COLUMNS} FROM totals WHERE id = ?"
-_SELECT_VERSION = "SELECT id, since, data FROM records WHERE t = ? AND a = ? AND b = ?"
 _FORGET = "DELETE FROM past WHERE t = ? AND a = ? AND b = ? AND until = ?"
 _SCAN_PAST = (
     "SELECT t, a, b, until, since, id, data FROM past INDEXED BY past_by_until"
@@ -194,7 +192,7 @@ class SqliteStore:
         base = self._txid
         with self._writing() as db:
             self._validate(db, batch)
-            change = change_of(batch, base, self._kept(batch, base))
+            change = change_of(batch, base, *self._kept(batch, base))
             if journal and not needs_tables and self._backlog.calls < JOURNALED_CALLS_MAX:
                 db.execute("INSERT INTO journal (data) VALUES (?)", (encode_change(change),))
                 backlog = None
@@ -214,24 +212,27 @@ class SqliteStore:
         self._txid = change.last_txid
         return base
 
-    def _kept(self, batch: Batch, base: int) -> list[PastRow]:
-        """What a batch supersedes and a snapshot needs."""
-        past = []
+    def _kept(self, batch: Batch, base: int) -> tuple[list[PastRow], list[tuple[Key, int]]]:
+        """What a batch supersedes and a snapshot needs; of what the tables have, its end alone."""
+        backlog = self._backlog
+        past: list[PastRow] = []
+        kept: list[tuple[Key, int]] = []
         for key, order in batch.keeps:
-            if self._backlog.knows(key):
-                version = self._backlog.version(key)
+            if backlog.knows(key):
+                version = backlog.version(key)
+                if version is not None:
+                    past.append(PastRow(key, base + order, version.since, version.id, version.data))
             else:
-                found = self._fetch(_SELECT_VERSION, key)
-                version = Version(*found[0]) if found else None
-            if version is not None:
-                past.append(PastRow(key, base + order, version.since, version.id, version.data))
+                kept.append((key, base + order))
         for id, covered in {touch.id: touch.covered for touch in batch.touches}.items():
-            totals = self.totals(id) if covered else NO_TOTALS
+            if not covered or backlog.totals_changed(id) > covered:
+                continue
+            totals = self.totals(id)
             if totals is not NO_TOTALS and totals.changed <= covered:
                 past.append(
                     PastRow(totals_key(id), base + 1, totals.changed, None, encode_totals(totals))
                 )
-        return past
+        return past, kept
 
     async def settle(self, member: Member) -> int | None:
         raise AssertionError("a commit to a file of our own is never unknown")

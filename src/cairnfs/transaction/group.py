@@ -62,6 +62,7 @@ class Group:
     runs: list[Run] = field(default_factory=list)
     totals: dict[int, Addition] = field(default_factory=dict)
     size: int = 0  # of its batch: the runs that change something
+    _marked: dict[tuple[int, ...], int] = field(default_factory=dict)  # and by what covered
 
     def append(self, run: Run) -> None:
         self.runs.append(run)
@@ -71,6 +72,7 @@ class Group:
         """Start over with some of the runs."""
         self.runs = runs
         self.totals.clear()
+        self._marked.clear()
         for run in runs:
             self._add_totals(run.transaction)
 
@@ -94,7 +96,10 @@ class Group:
 
     def _mark(self, transaction: Transaction, covered: int) -> None:
         for marked in transaction.marked:
-            for id in marked():
+            if self._marked.get(marked, 0) >= covered:
+                continue  # as nearly always: calls go where others have just gone
+            self._marked[marked] = covered
+            for id in marked:
                 addition = self.totals.get(id)
                 if addition is None:
                     addition = self.totals[id] = Addition()

@@ -285,7 +285,7 @@ class Transaction:
         self.presumed: list[Key] = []  # to have no row
         # The latest snapshot that needs what is changed here; None: nobody has looked.
         self.covered: int | None = None
-        self.marked: list[Callable[[], Iterable[int]]] = []  # see `mark`
+        self.marked: list[tuple[int, ...]] = []  # see `mark`
         self.reads: dict[Key, Entry] = {}
         self.writes: dict[Key, Any] = {}
         self.kept: list[Key] = []
@@ -444,10 +444,13 @@ class Transaction:
 
     def put(self, key: Key, record: Any) -> None:
         """Write a record; it must have been looked for before."""
-        assert key in self.reads or key in self.writes, f"{key} is written unread"
-        if self.covered != 0:
-            self._keep_if_covered(key)
-        self.writes[key] = record
+        writes = self.writes
+        assert key in self.reads or key in writes, f"{key} is written unread"
+        # An uncommitted version is younger than every snapshot, and whoever
+        # wrote it has kept what was there before.
+        if self.covered != 0 and key not in writes and self.is_held(key):
+            self.kept.append(key)
+        writes[key] = record
 
     def put_new(self, key: Key, record: Any) -> None:
         """Write a record whose key can't be taken; that it is not is checked at the commit."""
@@ -464,11 +467,8 @@ class Transaction:
         if self.covered is None or needed > self.covered:
             self.covered = needed
 
-    def mark(self, directories: Callable[[], Iterable[int]]) -> None:
-        """What this transaction changes, if anything, is below these: `Totals.changed` tells.
-
-        Which they are is asked for only if it does change something.
-        """
+    def mark(self, directories: tuple[int, ...]) -> None:
+        """What this transaction changes, if anything, is below these: `Totals.changed` tells."""
         self.marked.append(directories)
 
     def is_held(self, key: Key) -> bool:
@@ -520,12 +520,6 @@ class Transaction:
     def next_number(self, counter: str) -> int:
         """A new number of another counter."""
         return self._next_number(counter)
-
-    def _keep_if_covered(self, key: Key) -> None:
-        # An uncommitted version is younger than every snapshot, and whoever
-        # wrote it has kept what was there before.
-        if key not in self.writes and self.is_held(key):
-            self.kept.append(key)
 
     def seal(self) -> None:
         """Encode what is written; raise IllegalArgumentException if it could not be read back.
