@@ -27,7 +27,8 @@ from cairnfs.store.base import Count, Key, Totals
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.moments import Moment, moment_key
 from cairnfs.transaction.records import register
-from cairnfs.transaction.transaction import Counts, Rows, Transaction
+from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.transaction import Counts, Transaction
 
 _INODES = int(Table.INODES)
 _WHITEOUTS = int(Table.WHITEOUTS)
@@ -150,7 +151,10 @@ def hide(tx: Transaction, directory: Inode, name: bytes) -> None:
 
 def materialize(tx: Transaction, inodes: tuple[Inode, ...]) -> tuple[Inode, ...]:
     """The inodes along a path, each with a row of its own."""
-    if not any(inode.is_virtual for inode in inodes):
+    for inode in inodes:
+        if inode.is_virtual:
+            break
+    else:
         return inodes
     way: list[Inode] = []
     for inode in inodes:

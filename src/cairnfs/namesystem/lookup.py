@@ -34,7 +34,8 @@ from cairnfs.store.base import Count, Key, Reading
 from cairnfs.store.schema import Table
 from cairnfs.transaction.hints import Hints
 from cairnfs.transaction.records import register
-from cairnfs.transaction.transaction import Rows, Transaction
+from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.transaction import Transaction
 
 register(Table.INODES, Inode, id_of=lambda inode: inode.id)
 

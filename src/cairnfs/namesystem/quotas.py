@@ -24,7 +24,8 @@ from cairnfs.namesystem.inodes import QUOTA_UNSET, ROOT_ID, Inode, Kind, Quota
 from cairnfs.namesystem.layers import totals_of
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.store.base import Count
-from cairnfs.transaction.transaction import Counts, Rows, Transaction
+from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.transaction import Counts, Transaction
 
 ONE_FILE: Counts = ((int(Count.FILES), 1), (int(Count.INODES), 1))
 ONE_DIRECTORY: Counts = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
@@ -96,7 +97,7 @@ def reported_quota(inode: Inode) -> Quota:
 
 
 def negative(counts: Counts) -> Counts:
-    return tuple((count, -change) for count, change in counts)
+    return tuple([(count, -change) for count, change in counts])
 
 
 def add_entry(

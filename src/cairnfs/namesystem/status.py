@@ -11,7 +11,7 @@ import msgspec
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layers import totals_of
 from cairnfs.store.base import Count, Totals
-from cairnfs.transaction.transaction import Rows
+from cairnfs.transaction.rows import Rows
 
 _CHILDREN = int(Count.CHILDREN)
 _DIRECTORY = Kind.DIRECTORY

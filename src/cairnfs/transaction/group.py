@@ -24,8 +24,9 @@ from cairnfs.store.base import (
     Touch,
 )
 from cairnfs.transaction.calls import Call, encode_replies
+from cairnfs.transaction.entries import UNBORN, Entry
 from cairnfs.transaction.records import id_of
-from cairnfs.transaction.transaction import UNBORN, Entry, Transaction
+from cairnfs.transaction.transaction import Transaction
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +124,9 @@ def build_batch(
             transaction.order = size
             final.update(transaction.written)
     group.size = size
-    batch = Batch(size=size, now_ms=now_ms, shard=shard, member=member)
+    batch = Batch(
+        size=size, now_ms=now_ms, shard=shard, member=member, replaces_known_rows=not validate
+    )
     for run in group.runs:
         transaction = run.transaction
         if validate:
