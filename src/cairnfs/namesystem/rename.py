@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 
-import msgspec
+from msgspec.structs import replace
 
 from cairnfs.errors import (
     FileAlreadyExistsException,
@@ -184,11 +184,15 @@ def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) ->
     parent = destination.deepest
     counts = subtree(tx, inode)
     old, new = source.ancestors, destination.ancestors
-    shared = sum(1 for a, b in zip(old, new, strict=False) if a.id == b.id)
+    shared = 0  # directories above both
+    for a, b in zip(old, new, strict=False):
+        if a.id != b.id:
+            break
+        shared += 1
     remove_entry(tx, old, counts, skip=shared)
     tx.delete(key_of(inode))
-    hide(tx, source.ancestors[-1], inode.name)
-    moved = msgspec.structs.replace(
+    hide(tx, old[-1], inode.name)
+    moved = replace(
         inode,
         parent_id=InodeId(parent.children_id),
         name=destination.path.name,

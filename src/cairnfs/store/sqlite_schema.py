@@ -17,6 +17,9 @@ from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store.base import Count, Put
 from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
 
+# The pages of some twenty times the tables are brought up: each goes to the file once for all.
+CHECKPOINT_PAGES = 4000
+
 COUNT_COLUMNS = [count.name.lower() for count in Count]
 
 INSERT = "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, ?)"
@@ -117,6 +120,7 @@ def connect(path: Path) -> apsw.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -65536")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("BEGIN IMMEDIATE; COMMIT")  # take the file now, not at the first write
     except apsw.Error as error:
         if connection is not None:
