@@ -27,10 +27,13 @@ from cairnfs.store.base import Count, Key, Totals
 from cairnfs.store.schema import NUMBER, PAIR, Table
 from cairnfs.transaction.moments import Moment, moment_key
 from cairnfs.transaction.records import register
-from cairnfs.transaction.transaction import Counts, Rows, Transaction
+from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.transaction import Counts, Transaction
 
 _INODES = int(Table.INODES)
 _WHITEOUTS = int(Table.WHITEOUTS)
+_CONTENTS = int(Table.CONTENTS)
+_IDENTITIES = int(Table.IDENTITIES)
 _PINNED: Counts = ((int(Count.CHILDREN), 1),)
 _RELEASED: Counts = ((int(Count.CHILDREN), -1),)
 _PAGE = 1000
@@ -69,7 +72,7 @@ def whiteout_key(content_id: int, name: bytes) -> Key:
 
 
 def content_key(content_id: int) -> Key:
-    return (Table.CONTENTS, 0, NUMBER.pack(content_id))
+    return (_CONTENTS, 0, NUMBER.pack(content_id))
 
 
 def layered_key(origin: Origin, inode_id: int) -> Key:
@@ -77,7 +80,7 @@ def layered_key(origin: Origin, inode_id: int) -> Key:
 
 
 def identity_key(identity: int) -> Key:
-    return (Table.IDENTITIES, 0, NUMBER.pack(identity))
+    return (_IDENTITIES, 0, NUMBER.pack(identity))
 
 
 # Looking.
@@ -159,7 +162,10 @@ def hide(tx: Transaction, directory: Inode, name: bytes) -> None:
 
 def materialize(tx: Transaction, inodes: tuple[Inode, ...]) -> tuple[Inode, ...]:
     """The inodes along a path, each with a row of its own."""
-    if not any(inode.is_virtual for inode in inodes):
+    for inode in inodes:
+        if inode.is_virtual:
+            break
+    else:
         return inodes
     way: list[Inode] = []
     for inode in inodes:

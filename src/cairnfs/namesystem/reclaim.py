@@ -41,9 +41,10 @@ from cairnfs.store.base import Key, PastRow
 from cairnfs.store.schema import PAIR, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.moments import Moment
-from cairnfs.transaction.transaction import PastRows, Transaction, ask_all
+from cairnfs.transaction.rows import PastRows, ask_all
+from cairnfs.transaction.transaction import Transaction
 
-RECLAIM_BATCH = 100  # rows looked at by one transaction: other callers wait for it
+RECLAIM_BATCH = 32  # rows looked at by one transaction: other callers wait for it
 TXID_MAX = 2**63 - 1
 _MOMENTS_PAGE = 10_000
 

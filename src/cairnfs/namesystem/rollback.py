@@ -65,7 +65,8 @@ from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.moments import LATEST_KEY, Moment
-from cairnfs.transaction.transaction import Counts, PastRows, Transaction
+from cairnfs.transaction.rows import PastRows
+from cairnfs.transaction.transaction import Counts, Transaction
 
 _PAGE = 1000
 _KEPT = ("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots", "known_as")

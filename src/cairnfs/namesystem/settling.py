@@ -28,7 +28,8 @@ from cairnfs.namesystem.lookup import inode_key, key_of, path_of, resolve
 from cairnfs.store.base import Key
 from cairnfs.store.schema import PAIR, Table
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.transaction import Transaction, ask_all
+from cairnfs.transaction.rows import ask_all
+from cairnfs.transaction.transaction import Transaction
 
 SETTLE_BATCH = 100  # rows of a directory given by one transaction: other callers wait for it
 

@@ -26,7 +26,9 @@ from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.transaction import UNCOMMITTED, Rows, Transaction
+from cairnfs.transaction.entries import UNCOMMITTED
+from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.transaction import Transaction
 
 DIFF_LIMIT = 1000  # entries of a page, and a directory's more
 _PAGE = 1000

@@ -52,8 +52,9 @@ from cairnfs.transaction.moments import LATEST_KEY, Moment, moment_key
 from cairnfs.transaction.transaction import Transaction
 
 SNAPSHOTS_MAX = 65_536  # of one directory, as in HDFS
-_ONE = ((int(Count.SNAPSHOTS), 1),)
-_ONE_LESS = ((int(Count.SNAPSHOTS), -1),)
+_SNAPSHOTS = int(Count.SNAPSHOTS)
+_ONE = ((_SNAPSHOTS, 1),)
+_ONE_LESS = ((_SNAPSHOTS, -1),)
 _PAGE = 1000
 
 
@@ -197,7 +198,7 @@ def list_snapshottable(tx: Transaction, caller: Caller) -> list[SnapshottableInf
 
 def check_without_snapshots(tx: Transaction, lookup: Lookup, inode: Inode) -> None:
     """What has snapshots, or has something below it that has, stays where it is."""
-    below = inode.is_directory and tx.totals(inode.id).counts[Count.SNAPSHOTS]
+    below = inode.is_directory and tx.totals(inode.id).counts[_SNAPSHOTS]
     if inode.snapshots:
         raise SnapshotException(
             f"The directory {lookup.path} cannot be deleted since {lookup.path} is snapshottable"
