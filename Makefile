@@ -59,7 +59,7 @@ bench-peer: setup setup-java ## measure beside a real Apache HDFS, which is inst
 	@$(BIN)/python benchmarks/against_hdfs.py $(ARGS)
 
 bench-snapshots: setup setup-postgres ## measure snapshots, roll-back, clones and differences
-	@$(BIN)/python benchmarks/snapshots.py $(ARGS)
+	@$(BIN)/python -m benchmarks.snapshots $(ARGS)
 
 soak: setup setup-postgres ## run 100,000 random operations beside the model
 	@$(BIN)/python tests/model/soak.py $(ARGS)

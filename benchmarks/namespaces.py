@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,13 +55,35 @@ class Namespaces:
         await format_namespace(url)
         return url
 
+    def copy(self, url: str) -> str:
+        """The address of a namespace that begins as another one; nobody may have that open."""
+        name = f"bench{next(self._numbers)}"
+        if url.startswith("sqlite:"):
+            source = Path(url.removeprefix("sqlite://"))
+            for file in self.directory.glob(f"{source.name}*"):
+                shutil.copyfile(file, self.directory / file.name.replace(source.stem, name))
+            return f"sqlite://{self.directory}/{name}.db"
+        assert self.server is not None
+        self.server.execute(f"CREATE DATABASE {name} TEMPLATE {database_of(url)}")
+        return self.server.dsn_of(name)
+
+    def settle(self, url: str) -> None:
+        """Do what a PostgreSQL would do sooner or later after many changes, and then disturb."""
+        if self.server is not None and not url.startswith("sqlite:"):
+            self.server.execute("VACUUM ANALYZE", database=database_of(url))
+
     def drop(self, url: str) -> None:
         """Give the space back; nobody may have it open."""
         if url.startswith("sqlite:"):
             for file in self.directory.glob(Path(url.removeprefix("sqlite://")).name + "*"):
                 file.unlink()
         elif self.server is not None:
-            self.server.drop_database(url.partition("?")[0].rpartition("/")[2])
+            self.server.drop_database(database_of(url))
+
+
+def database_of(url: str) -> str:
+    """The name of a PostgreSQL database, from its address."""
+    return url.partition("?")[0].rpartition("/")[2]
 
 
 async def open_namenode(url: str, control: Control) -> NameNode:
