@@ -6,6 +6,8 @@ import argparse
 import asyncio
 import contextlib
 import json
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -73,7 +75,7 @@ PARTS: dict[str, Part] = {
         run.progress,
     ),
     "diff": lambda run, kind: measure_diff(
-        run.shelf, kind, run.sizes.files[-1], (0.01, 0.1), run.progress
+        run.shelf, kind, run.sizes.files[-1], (0.01, 0.1), run.sizes.diff_limit_s, run.progress
     ),
     "overhead": lambda run, kind: measure_overhead(
         run.shelf, kind, run.sizes.overhead_calls, run.sizes.overhead_rounds, run.progress
@@ -91,6 +93,7 @@ PARTS: dict[str, Part] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write down; whether bars were reached is said, not returned."""
     options = _parse(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # with everything that was started
     name = "snapshots-quick.json" if options.quick else "snapshots.json"
     run_parts(
         options.part or [*PARTS, PEER],

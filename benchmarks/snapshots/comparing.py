@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 
@@ -23,9 +24,17 @@ from cairnfs.namesystem.snapshot_diff import snapshot_diff
 
 
 async def measure_diff(
-    shelf: Shelf, kind: str, files: int, parts: Sequence[float], progress: Progress
+    shelf: Shelf,
+    kind: str,
+    files: int,
+    parts: Sequence[float],
+    limit_s: float,
+    progress: Progress,
 ) -> list[Row]:
-    """Seconds of a diff, and of listing the directory, which whoever has no diff does twice."""
+    """Seconds of a diff, and of listing the directory, which whoever has no diff does twice.
+
+    A diff that takes longer than the limit has no seconds, and no other is tried after it.
+    """
     rows = []
     async with shelf.open(kind, files) as bench:
         changed = 0
@@ -37,12 +46,16 @@ async def measure_diff(
             changed += wanted
             await bench.snapshot(f"after{part}")
             progress(f"diff, {kind}: {part:.0%} of {files:,} files")
-            entries, seconds = await _diff(bench, f"before{part}", f"after{part}")
-            assert entries - wanted in (0, 1), f"{entries:,} differences of {wanted:,}"
             _, listed_s = await bench.list_all(FILES)
-            row: Row = {"changes": wanted, "entries": entries, "seconds": seconds}
-            row["listing_s"] = listed_s
-            rows.append({**row, "to_two_listings": seconds / (2 * listed_s)})
+            row: Row = {"changes": wanted, "seconds": None, "to_two_listings": None}
+            rows.append({**row, "listing_s": listed_s, "limit_s": limit_s})
+            try:
+                diff = _diff(bench, f"before{part}", f"after{part}")
+                entries, seconds = await asyncio.wait_for(diff, limit_s)
+            except TimeoutError:
+                break
+            assert entries - wanted in (0, 1), f"{entries:,} differences of {wanted:,}"
+            rows[-1].update(seconds=seconds, to_two_listings=seconds / (2 * listed_s))
     return rows
 
 

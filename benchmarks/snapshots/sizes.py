@@ -16,6 +16,7 @@ class Sizes:
     files: tuple[int, ...]  # in the large directory; the last one is that of most parts
     repeats: int  # snapshots that are taken of each
     listing_rounds: int
+    diff_limit_s: float
     overhead_calls: int  # of each kind, in each round
     overhead_rounds: int
     deleted: int  # files, under the snapshot that is deleted
@@ -34,13 +35,14 @@ FULL = Sizes(
     files=(1_000, 10_000, 100_000, 1_000_000),
     repeats=30,
     listing_rounds=9,
+    diff_limit_s=120.0,
     overhead_calls=2_000,
     overhead_rounds=7,
     deleted=100_000,
     quiet_s=5.0,
     log=Log(snapshots=(0, 10, 20, 30, 40, 50), transactions=100, first_bytes=16 << 20, rounds=1),
-    covered_files=20_000,
-    nested=(5, 50, 200),
+    covered_files=10_000,
+    nested=(5, 50, 100),
     peer_files=(1_000, 10_000, 100_000, 1_000_000),
 )
 
@@ -49,6 +51,7 @@ QUICK = Sizes(
     files=(1_000, 10_000),
     repeats=5,
     listing_rounds=3,
+    diff_limit_s=15.0,
     overhead_calls=300,
     overhead_rounds=2,
     deleted=3_000,
