@@ -17,10 +17,10 @@ CHECKED := $(wildcard src tests benchmarks scripts)
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-postgres setup-java test check protos demo demo-namespace cluster bench bench-peer bench-snapshots soak fuzz clean
+.PHONY: help setup setup-postgres setup-java test check protos demo demo-namespace cluster bench bench-peer bench-snapshots snapshot-figures soak fuzz clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: $(DEVELOP) ## create .venv with everything needed to work on the code
 
@@ -60,6 +60,9 @@ bench-peer: setup setup-java ## measure beside a real Apache HDFS, which is inst
 
 bench-snapshots: setup setup-postgres ## measure snapshots, roll-back, clones and differences
 	@$(BIN)/python -m benchmarks.snapshots $(ARGS)
+
+snapshot-figures: setup ## draw what bench-snapshots has measured, and write docs/snapshot-figures.md
+	@$(BIN)/python -m benchmarks.snapshots.plots benchmarks/results/snapshots.json docs/figures docs/snapshot-figures.md
 
 soak: setup setup-postgres ## run 100,000 random operations beside the model
 	@$(BIN)/python tests/model/soak.py $(ARGS)
