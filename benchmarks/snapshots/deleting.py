@@ -29,6 +29,7 @@ from cairnfs.namesystem import snapshots
 from cairnfs.namesystem.paths import FsPath
 
 OTHER_CALLERS = 4
+ON_THE_WAY_MAX = 20 * OTHER_CALLERS
 # What a cluster at work is asked, by and large: mostly to look.
 MIX = {"stat": 70, "list": 5, "create": 10, "chmod": 5, "rename": 5, "delete": 5}
 
@@ -105,8 +106,8 @@ class Others:
             self._made += 1
             self._free.append(self._made)
             return creation(self._own(self._made))
-        # The last few may still be on their way.
-        if kind in ("rename", "delete") and len(self._free) > OTHER_CALLERS:
+        # The last ones may still be on their way.
+        if kind in ("rename", "delete") and len(self._free) > ON_THE_WAY_MAX:
             number = self._free.pop(0)
             if kind == "delete":
                 return removal(self._own(number))

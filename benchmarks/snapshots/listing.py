@@ -29,7 +29,8 @@ async def measure_listing(
         for number in range(rounds + 1):
             if number:
                 progress(f"listing, {kind}: round {number} of {rounds}, changes")
-                await bench.run(changes.next_round())
+                for requests in changes.next_round():
+                    await bench.run(requests)
             progress(f"listing, {kind}: round {number} of {rounds}, after {changes.made:,} changes")
             now_s, then_s = await _list_both(bench, files, is_odd=bool(number % 2))
             is_full = files == LISTING_FILES and 1 <= number <= len(THESIS_LISTING_S)
@@ -66,7 +67,8 @@ class Changes:
         self._round = 0
         self.made = 0
 
-    def next_round(self) -> list[Request]:
+    def next_round(self) -> tuple[list[Request], list[Request]]:
+        """Changes that may be made in any order, and then those that need them: back in."""
         self._round += 1
         new = 10_000_000 * self._round
         requests = [creation(path_of(new + n)) for n in range(self._sizes["add"])]
@@ -74,10 +76,10 @@ class Changes:
         requests += [move(path_of(n), path_of(100_000_000 + n)) for n in self._take("rename")]
         out = self._take("move")
         requests += [move(path_of(n), path_of(n, ELSEWHERE)) for n in out]
-        back = list(out)[: self._sizes["move in"]]
-        requests += [move(path_of(n, ELSEWHERE), path_of(n)) for n in back]
-        self.made += len(requests)
-        return requests
+        some = out[: self._sizes["move in"]]
+        back = [move(path_of(n, ELSEWHERE), path_of(n)) for n in some]
+        self.made += len(requests) + len(back)
+        return requests, back
 
     def _take(self, name: str) -> range:
         first = self._next

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from benchmarks.namespaces import POSTGRES, SQLITE
 from benchmarks.snapshots import plots
 from benchmarks.snapshots.appending import Log
@@ -44,10 +43,8 @@ def run(parts: list[str], store: str, directory: Path) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("store", [SQLITE, POSTGRES])
-def test_every_part_runs(store: str, tmp_path: Path) -> None:
-    results = run([*PARTS, PEER], store, tmp_path)
-    found = results["stores"][store]
+def test_every_part_runs(tmp_path: Path) -> None:
+    found = run([*PARTS, PEER], SQLITE, tmp_path)["stores"][SQLITE]
     assert set(found) == set(PARTS)  # there is no HDFS
     assert [row["changes"] for row in found["listing"]] == [0, 5, 10, 15]
     assert len(found["rollback"]) == len(ROLLBACK)
@@ -64,6 +61,14 @@ def test_every_part_runs(store: str, tmp_path: Path) -> None:
     for link in links:
         assert (page.parent / link).read_text().endswith("</svg>\n")
     assert "these figures mean nothing" in text
+
+
+def test_they_run_on_postgresql(tmp_path: Path) -> None:
+    parts = [part for part in PARTS if part != "append"]  # of which clients make the most part
+    found = run(parts, POSTGRES, tmp_path)["stores"][POSTGRES]
+    assert set(found) == set(parts)
+    assert all(row["seconds"] for row in found["diff"])
+    assert [row["changes"] for row in found["listing"]] == [0, 5, 10, 15]
 
 
 def test_a_part_that_is_run_alone_leaves_the_others(tmp_path: Path) -> None:
