@@ -103,7 +103,9 @@ def _run(cluster: Cluster, directory: str, snapshots: int, log: Log) -> Row:
                 file.write(bytes(RECORD_BYTES))
         seconds = time.perf_counter() - start
         length = log.first_bytes + log.transactions * RECORD_BYTES
-        assert fs.get_file_info(path).length_bytes == length
+        status = fs.get_file_info(path)
+        assert status is not None
+        assert status.length_bytes == length
         cluster.wait_until(lambda: _stored(cluster) >= length * REPLICAS, "replicas are written")
         copied = _stored(cluster) - length * REPLICAS
         for number in due:

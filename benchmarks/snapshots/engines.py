@@ -33,8 +33,7 @@ class SqliteEngine:
 
     async def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         numbered = re.sub(r"\$(\d+)", r"?\1", statement)
-        with self._connection:
-            return list(self._connection.execute(numbered, values))
+        return list(self._connection.execute(numbered, values))
 
     async def insert_all(self, table: str, rows: Iterable[Values]) -> None:
         listed = list(rows)

@@ -38,15 +38,22 @@ class RollbackRow(NamedTuple):
         return self.deleted + self.modified + self.new
 
     def scaled(self, part: float) -> RollbackRow:
-        numbers = (max(1, int(number * part)) for number in self[:4])
-        return RollbackRow(*numbers, self.mysql_s, self.clusterj_s)
+        deleted, alone, modified, new = (max(1, int(number * part)) for number in self[:4])
+        return RollbackRow(deleted, alone, modified, new, self.mysql_s, self.clusterj_s)
 
 
 _MYSQL_S = (275, 457, 685, 880, 1090, 1205, 1430, 1660, 1862)
 _CLUSTERJ_S = (21, 22, 23, 26, 27, 29, 32, 34, 36)
 ROLLBACK = tuple(
-    RollbackRow(450_000 - 50_000 * n, 450_000 - 50_000 * n, 100_000 * (n + 1), 100_000, *seconds)
-    for n, seconds in enumerate(zip(_MYSQL_S, _CLUSTERJ_S, strict=True))
+    RollbackRow(
+        deleted=450_000 - 50_000 * n,
+        alone=450_000 - 50_000 * n,
+        modified=100_000 * (n + 1),
+        new=100_000,
+        mysql_s=mysql_s,
+        clusterj_s=clusterj_s,
+    )
+    for n, (mysql_s, clusterj_s) in enumerate(zip(_MYSQL_S, _CLUSTERJ_S, strict=True))
 )
 
 # Paper 003, section 4.  Its figures 8 to 10 are drawings; the text has these numbers.
