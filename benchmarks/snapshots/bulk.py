@@ -7,7 +7,7 @@ those that a NameNode would have written: versions that the snapshot needs go to
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import apsw
@@ -62,37 +62,26 @@ class _Changing:
         self._now_ms = SystemClock().now_ms()
 
     async def run(self) -> None:
+        """Nothing is read but the first file: `fill` has made the others like it, in order."""
         deleted, alone, modified, new = self._numbers[:4]
-        seen = 0
-        one = None
-        async for files in self._pages():
-            one = files[0]
-            gone = files[: max(0, deleted - seen)]
-            left = max(0, deleted + alone - seen)
-            await self._commit(deletes=gone, changes=files[left:])
-            seen += len(files)
-        assert one is not None
-        assert seen == deleted + alone + modified, f"{seen:,} files"
-        first_id = await self._store.reserve("inode id", new)
-        for first in range(0, new, BULK_ROWS):
-            page = range(first, min(new, first + BULK_ROWS))
-            added = [
-                msgspec.structs.replace(one, id=InodeId(first_id + n), name=b"n%07d" % n)
-                for n in page
-            ]
+        scan = Scan(Table.INODES, self._directory.id, b"", 1)
+        (row,) = (await self._store.read(Reading(scans=[scan]))).scans[scan]
+        first: Inode = decode(Table.INODES, row.data)
+
+        def files(numbers: range) -> list[Inode]:
+            return [self._like(first, first.id + n, b"f%07d" % n) for n in numbers]
+
+        for page in _pages(range(deleted)):
+            await self._commit(deletes=files(page))
+        for page in _pages(range(deleted + alone, deleted + alone + modified)):
+            await self._commit(changes=files(page))
+        new_id = await self._store.reserve("inode id", new)
+        for page in _pages(range(new)):
+            added = [self._like(first, new_id + n, b"n%07d" % n) for n in page]
             await self._commit(adds=added)
 
-    async def _pages(self) -> AsyncIterator[list[Inode]]:
-        """The files there are, in order of their names."""
-        after = b""
-        while True:
-            scan = Scan(Table.INODES, self._directory.id, after, BULK_ROWS)
-            rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
-            if rows:
-                yield [decode(Table.INODES, row.data) for row in rows]
-            if len(rows) < BULK_ROWS:
-                return
-            after = rows[-1].key[2]
+    def _like(self, file: Inode, id: int, name: bytes) -> Inode:
+        return msgspec.structs.replace(file, id=InodeId(id), name=name)
 
     async def _commit(
         self,
@@ -120,6 +109,11 @@ class _Changing:
             return Touch(id, counts, self._now_ms, 0)
         counts[Count.CHILDREN] = more
         return Touch(id, counts, self._now_ms, 1, covered=self._directory.covered_txid)
+
+
+def _pages(numbers: range) -> Iterator[range]:
+    for first in range(0, len(numbers), BULK_ROWS):
+        yield numbers[first : first + BULK_ROWS]
 
 
 _ALL_ROWS = (

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = "snapshots-quick.json" if options.quick else "snapshots.json"
     run_parts(
         options.part or [*PARTS, PEER],
-        QUICK if options.quick else FULL,
+        _sizes(options),
         stores=(SQLITE, POSTGRES) if options.store == "all" else (options.store,),
         json_file=options.json or RESULTS / name,
         peer_home=options.peer_home,
@@ -156,12 +156,20 @@ def _run_part(
         yield kind, asyncio.run(PARTS[part](run, kind))
 
 
+def _sizes(options: argparse.Namespace) -> Sizes:
+    if options.quick or options.peer_files is None:
+        return QUICK if options.quick else FULL
+    wanted = [size for size in FULL.files if size < options.peer_files]
+    return replace(FULL, peer_files=(*wanted, options.peer_files))
+
+
 def _read(json_file: Path, sizes: Sizes) -> dict[str, Any]:
     """What was measured before, in the same sizes."""
     empty: dict[str, Any] = {"sizes": sizes.as_dict(), "stores": {}, "machines": {}, "bars": []}
-    with contextlib.suppress(OSError, ValueError, TypeError):
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         found = json.loads(json_file.read_text())
-        if found["sizes"] == json.loads(json.dumps(sizes.as_dict())):
+        wanted = json.loads(json.dumps(sizes.as_dict()))
+        if all(found["sizes"][name] == wanted[name] for name in wanted if name != "peer_files"):
             return dict(found)
     return empty
 
@@ -202,5 +210,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--peer-home", type=Path, default=PEER_HOME, help="where a real HDFS is installed"
+    )
+    parser.add_argument(
+        "--peer-files", type=int, metavar="N", help="the most files to make there (100,000)"
     )
     return parser.parse_args(arguments)

@@ -34,6 +34,15 @@ class RollbackRow(NamedTuple):
         return self.deleted + self.alone + 2 * self.modified + self.new
 
     @property
+    def files(self) -> int:
+        """Those that the snapshot has."""
+        return self.deleted + self.alone + self.modified
+
+    @property
+    def files_after(self) -> int:
+        return self.alone + self.modified + self.new
+
+    @property
     def changes(self) -> int:
         return self.deleted + self.modified + self.new
 

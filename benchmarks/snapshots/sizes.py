@@ -37,13 +37,13 @@ FULL = Sizes(
     listing_rounds=9,
     diff_limit_s=120.0,
     overhead_calls=2_000,
-    overhead_rounds=7,
-    deleted=100_000,
+    overhead_rounds=5,
+    deleted=50_000,
     quiet_s=5.0,
-    log=Log(snapshots=(0, 10, 20, 30, 40, 50), transactions=100, first_bytes=16 << 20, rounds=1),
+    log=Log(snapshots=(0, 10, 25, 50), transactions=100, first_bytes=16 << 20, rounds=1),
     covered_files=10_000,
     nested=(5, 50, 100),
-    peer_files=(1_000, 10_000, 100_000, 1_000_000),
+    peer_files=(1_000, 10_000, 100_000),
 )
 
 QUICK = Sizes(
