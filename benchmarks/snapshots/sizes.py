@@ -59,5 +59,5 @@ QUICK = Sizes(
     log=Log(snapshots=(0, 3), transactions=6, first_bytes=1 << 20, rounds=1),
     covered_files=1_000,
     nested=(5, 20),
-    peer_files=(1_000, 5_000),
+    peer_files=(100, 1_000),
 )
