@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from cairnfs.namenode.messages import fill_status
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Names
+from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Place
+from cairnfs.namesystem.snapshot_sides import Names
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
@@ -53,18 +54,25 @@ def to_snapshots(found: Iterable[SnapshotInfo], path: FsPath) -> hdfs_pb2.Snapsh
 def to_diff_report(
     page: DiffPage, request: pb.GetSnapshotDiffReportRequestProto
 ) -> hdfs_pb2.SnapshotDiffReportProto:
-    """One report of all there is."""
+    """One report of all there is, in the order of HDFS."""
     message = hdfs_pb2.SnapshotDiffReportProto()
     message.snapshotRoot = request.snapshotRoot
     message.fromSnapshot = request.fromSnapshot
     message.toSnapshot = request.toSnapshot
-    for entry in page.entries:
+    for entry in sorted(page.entries, key=_order):
         added = message.diffReportEntries.add()
         added.modificationLabel = _LABELS[entry.kind]
         added.fullpath = _join(entry.path)
         if entry.target is not None:
             added.targetPath = _join(entry.target)
     return message
+
+
+def _order(entry: DiffEntry) -> tuple[Names, int, Names]:
+    """What is modified by its path; behind a directory what is new in it, then what is gone."""
+    if entry.kind is DiffKind.MODIFIED:
+        return entry.path, 0, ()
+    return entry.path[:-1], 1 if entry.kind is DiffKind.CREATED else 2, entry.path[-1:]
 
 
 def to_diff_page(page: DiffPage) -> hdfs_pb2.SnapshotDiffReportListingProto:
@@ -89,8 +97,7 @@ def to_diff_page(page: DiffPage) -> hdfs_pb2.SnapshotDiffReportListingProto:
         added.isReference = _is_reference(entry)
         if entry.target is not None:
             added.targetPath = _join(entry.target)
-    message.cursor.startPath = _join(page.resume or ())
-    message.cursor.index = _NO_INDEX
+    fill_cursor(message.cursor, page.resume)
     return message
 
 
@@ -101,9 +108,30 @@ def _is_reference(entry: DiffEntry) -> bool:
     return entry.kind is DiffKind.RENAMED
 
 
-def from_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto) -> Names:
-    """The directory to go on with, as a page has named it; none to begin with."""
-    return tuple(name for name in cursor.startPath.split(b"/") if name)
+def fill_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto, place: Place | None) -> None:
+    """Where to go on, to be sent back as it is: a path, in which a name of a directory that was
+    told to be modified has one more slash before it; the index is that of the last name."""
+    if place is None:
+        cursor.startPath, cursor.index = b"", _NO_INDEX
+        return
+    *above, last = place.told
+    marked = (b"/" + name if told else name for name, told in zip(place.path, above, strict=True))
+    cursor.startPath, cursor.index = b"/".join(marked), int(last)
+
+
+def from_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto) -> Place | None:
+    """Where to go on, as a page has said; None: from the beginning."""
+    if not cursor.startPath and cursor.index == _NO_INDEX:
+        return None
+    names: list[bytes] = []
+    told = []
+    is_told = False
+    for part in cursor.startPath.split(b"/"):
+        if part:
+            names.append(part)
+            told.append(is_told)
+        is_told = not part
+    return Place(tuple(names), (*told, cursor.index > 0))
 
 
 def _join(names: Names) -> bytes:

@@ -34,6 +34,9 @@ Key = tuple[int, int, bytes]
 ABSENT = 0
 """The version of a row that is not there."""
 
+PRESENT = 2**63 - 2
+"""As a TxID to look at: after all that is committed."""
+
 
 class Row(NamedTuple):
     """One stored version of one key."""
@@ -41,6 +44,7 @@ class Row(NamedTuple):
     key: Key
     since: int
     data: bytes
+    until: int = 0  # the TxID that superseded it, of one that was looked for by its key; 0: none
 
 
 class PastRow(NamedTuple):

@@ -87,13 +87,13 @@ _PARTS = {
     ),
     # The same as they were after a TxID: current still, or among the past rows.
     _PAST_KEYS: (
-        "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
+        "SELECT {part}, u.n, r.until, NULL::bytea, r.since, r.data, NULL::bigint[]"
         " FROM (SELECT unnest({0}::text::integer[]), unnest({1}::text::bigint[]),"
         " unnest({2}::text::bytea[]), unnest({3}::text::bigint[]),"
         " generate_series(1, {4}::integer)) u (t, a, b, txid, n)"
-        " CROSS JOIN LATERAL (SELECT since, data FROM records"
+        " CROSS JOIN LATERAL (SELECT since, data, 0::bigint AS until FROM records"
         " WHERE t = u.t AND a = u.a AND b = u.b AND since <= u.txid"
-        " UNION ALL SELECT since, data FROM past"
+        " UNION ALL SELECT since, data, until FROM past"
         " WHERE t = u.t AND a = u.a AND b = u.b AND until > u.txid AND since <= u.txid) r"
     ),
     _PAST_IDS: (
@@ -267,7 +267,7 @@ def _collect_past(reading: Reading, found: Found, records: Sequence[Any]) -> lis
         part, n, a, b, since, data, counts = record
         if part == _PAST_KEYS:
             txid, key = keys[n - 1]
-            found.past[txid].rows[key] = Row(key, since, data)
+            found.past[txid].rows[key] = Row(key, since, data, until=a)
         elif part == _PAST_IDS:
             txid, pair = ids[n - 1]
             found.past[txid].ids[pair].append(Row((pair[0], a, b), since, data))

@@ -20,6 +20,7 @@ from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.base import (
     ABSENT,
     NO_TOTALS,
+    PRESENT,
     Batch,
     Conflict,
     Found,
@@ -148,7 +149,7 @@ class SqliteStore:
         return self._backlog.totals(id, stored)
 
     def at(self, txid: int) -> LocalReads:
-        return PastReads(self, self._fetch, txid)
+        return self if txid >= PRESENT else PastReads(self, self._fetch, txid)
 
     @property
     def backlog(self) -> Backlog:

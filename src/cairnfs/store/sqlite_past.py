@@ -23,7 +23,7 @@ from cairnfs.store.base import (
 from cairnfs.store.sqlite_backlog import Backlog
 
 _SELECT_ROW = (
-    "SELECT since, data FROM past WHERE t = ?1 AND a = ?2 AND b = ?3"
+    "SELECT since, data, until FROM past WHERE t = ?1 AND a = ?2 AND b = ?3"
     " AND until > ?4 AND since <= ?4 ORDER BY until LIMIT 1"
 )
 _SELECT_ID = (

@@ -35,6 +35,7 @@ class Entry(msgspec.Struct, gc=False):
     since: int
     writer: Transaction | None = None
     before: Entry | None = None
+    until: int = 0  # of a version of the past: the TxID that superseded it
 
 
 NO_ENTRY = Entry(None, ABSENT)
@@ -206,6 +207,14 @@ class PastRows:
         """The record that `key` had, or None."""
         return self._view.entry(key).record
 
+    def since(self, key: Key) -> int:
+        """The TxID that had written the row of `key`."""
+        return self._view.entry(key).since
+
+    def until(self, key: Key) -> int:
+        """The TxID that has superseded this version of `key` since; 0: none."""
+        return self._view.entry(key).until
+
     def keys_of_id(self, table: Table, id: int) -> list[Key]:
         """Where the records that carried this id were."""
         return self._view.keys_of_id(table, id)
@@ -231,6 +240,8 @@ class PastRows:
         ids: Iterable[tuple[int, int]] = (),
     ) -> None:
         """As `Transaction.need`."""
+        if self._now.never_lacks:
+            return
         lacking = find_lacking(self._view, keys, totals, ids)
         if not lacking.is_empty():
             raise Missing(Reading(past={self.txid: lacking}))
