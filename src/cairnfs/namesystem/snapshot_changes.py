@@ -138,8 +138,7 @@ class Changes:
 
     def walk(self, resume: Place | None) -> Iterator[tuple[Place, list[Change]]]:
         old, new = self._states.old.root, self._states.new.root
-        later = self._states.later.root
-        top = Directory(old, new, txid=self._txid_of(later, Directory(old, new)))
+        top = self._below(Directory(None, None), old, new)
         if resume is None or not resume.is_arriving:
             if old.is_directory:
                 behind = () if resume is None else resume.path
@@ -194,7 +193,7 @@ class Changes:
     ) -> Directory:
         """A directory to go on with, of one that is walked."""
         txid = self._txid_of(new if self._states.later is self._states.new else old, directory)
-        return Directory(old, new, old_path, new_path, txid)
+        return self._states.below(directory, old, new, old_path, new_path, txid)
 
     # What leaves.
 
@@ -222,7 +221,7 @@ class Changes:
             is_elsewhere = states.is_from_elsewhere(old, states.old)
             kind = ChangeKind.MOVED_OUT if is_elsewhere else ChangeKind.DELETED
             found.append(_change(kind, path, old, self._txid_of_one(old, states.old, directory)))
-        if not old.is_directory or not states.may_have_lost(old):
+        if not old.is_directory or not states.may_have_lost(old, is_layered=directory.is_layered):
             return path, found, None
         return path, found, self._below(directory, old, None, path)
 
@@ -238,7 +237,7 @@ class Changes:
         if old is not None and states.is_same(directory, old, new):
             return self._keep(directory, (*directory.old_path, old.name), path, old, new)
         way = states.find_old(path, new)
-        if way is not None:
+        if way is not None and states.is_walked(way):
             before, source = way[-1], tuple(inode.name for inode in way)
             txid = self._txid_of_both(before, new, directory)
             moved = _change(ChangeKind.MOVED_IN, path, new, txid, source)

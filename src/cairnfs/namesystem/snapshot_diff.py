@@ -203,8 +203,7 @@ class Report:
 
     def _modified(self, path: Names, old: Inode, new: Inode, parent_id: InodeId) -> list[DiffEntry]:
         """Whether an inode itself is different; a new time alone does not count."""
-        is_touched = old.is_file and old.mtime_ms != new.mtime_ms
-        if is_modified(old, new) or (is_touched and self._states.is_rewritten(old, new)):
+        if is_modified(old, new) or (old != new and self._states.is_rewritten(old, new)):
             return [_entry(DiffKind.MODIFIED, path, old, parent_id)]
         return []
 

@@ -53,6 +53,7 @@ class Directory(msgspec.Struct, frozen=True, gc=False):
     old_path: Names = ()
     new_path: Names = ()
     txid: int = 0  # that of the later side, or one that it is in, was written by
+    is_layered: bool = False  # it, or one that it is in, has got other content (`layers`)
 
 
 class Comparison:
@@ -124,9 +125,9 @@ class Comparison:
             return True
         return self.later.rows.totals(old.id).changed > self.earlier.txid
 
-    def may_have_lost(self, directory: Inode) -> bool:
+    def may_have_lost(self, directory: Inode, *, is_layered: bool) -> bool:
         """Whether something below a directory that is on one side only may be on the other."""
-        if directory.is_virtual or directory.origin is not None:
+        if is_layered or directory.is_virtual or directory.origin is not None:
             return True
         changed = self.later.rows.totals(directory.id).changed
         return changed == 0 or changed > self.earlier.txid
@@ -154,6 +155,41 @@ class Comparison:
         if not self._is_itself(self._in_new, path, inode):
             return None
         return self._in_old.find(identity_of(inode)) or None
+
+    def is_walked(self, way: tuple[Inode, ...]) -> bool:
+        """Whether who walks the old side comes to the end of a way of it.
+
+        A directory below which nothing has changed is passed over, also one that is gone: what
+        has come from there since, by a roll-back, is not the same.
+        """
+        is_layered = _is_layered(self.old.root, self.new.root)
+        path: Names = ()
+        for inode in way[:-1]:
+            path = (*path, inode.name)
+            found = self.find_new(path, inode)
+            if found is None:
+                if not self.may_have_lost(inode, is_layered=is_layered):
+                    return False
+            elif not self.is_changed(inode, found[-1]):
+                return False
+            else:
+                is_layered = is_layered or _is_layered(inode, found[-1])
+        return True
+
+    def below(
+        self,
+        directory: Directory,
+        old: Inode | None,
+        new: Inode | None,
+        old_path: Names,
+        new_path: Names,
+        txid: int,
+    ) -> Directory:
+        """A directory to go on with, of one that is walked."""
+        is_layered = directory.is_layered or (
+            old is not None and new is not None and _is_layered(old, new)
+        )
+        return Directory(old, new, old_path, new_path, txid, is_layered)
 
     def _is_itself(self, finder: Finder, path: Names, inode: Inode) -> bool:
         return _is_plain(inode) or finder.path(identity_of(inode)) == path
@@ -217,12 +253,12 @@ def _find_sides(
         check_access(caller, target, Access.READ, lookup.path)
     tops = [_top(tx, lookup, owner, name) for name in names]
     below = lookup.path.components[_depth(lookup, owner) :]
-    candidates = [target, *(_at(side, below, caller, lookup.path) for side in tops)]
+    there = [_at(side, below, caller, lookup.path) for side in tops]
     lacking = ""
-    for candidate in candidates:
+    for candidate in (target, *there):
         if candidate is None:
             continue
-        sides = [_side_of(side, candidate) for side in tops]
+        sides = [_side_of(*each, candidate) for each in zip(tops, there, strict=True)]
         if sides[0] is not None and sides[1] is not None:
             return sides[0], sides[1]
         lacking = lacking or names[0 if sides[0] is None else 1] or _NOW
@@ -273,10 +309,10 @@ def _at(side: Side, names: Names, caller: Caller, path: FsPath) -> Inode | None:
     return way[-1]
 
 
-def _side_of(top: Side, inode: Inode) -> Side | None:
-    """The same moment, of something below."""
-    if identity_of(inode) == identity_of(top.root):
-        return top
+def _side_of(top: Side, there: Inode | None, inode: Inode) -> Side | None:
+    """The same moment, of something below: where it is now if it was there, or where it was."""
+    if there is not None and identity_of(there) == identity_of(inode):
+        return Side(top.rows, there, top.txid)
     found = Finder(top.rows, top.root).find(identity_of(inode))
     return Side(top.rows, found[-1], top.txid) if found else None
 
@@ -284,6 +320,11 @@ def _side_of(top: Side, inode: Inode) -> Side | None:
 def _is_plain(inode: Inode) -> bool:
     """Whether an inode has a row and an id that were never another one's."""
     return not inode.is_virtual and not inode.known_as
+
+
+def _is_layered(old: Inode, new: Inode) -> bool:
+    """Whether the content of a directory is not what it was, or began as that of another one."""
+    return old.children_id != new.children_id or old.origin is not None or new.origin is not None
 
 
 def _is_one(old: Inode, new: Inode) -> bool:
