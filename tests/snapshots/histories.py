@@ -115,6 +115,8 @@ def apply(before: State, after: State, changes: Iterable[Change]) -> State:
                 state[path + each] = seen
         elif change.kind is ChangeKind.MODIFIED:
             assert path in state, f"{path} is not there to be modified"
+            if change.inode_kind is not Kind.DIRECTORY:
+                assert state[path] != after[path], f"{path} is not modified"
             state[path] = after[path]
         else:
             check_free(path)

@@ -1,16 +1,21 @@
-"""Snapshots and differences between them as Hadoop's messages."""
+"""Snapshots and differences between them as Hadoop's messages, and as our own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode.messages import fill_status
 from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.snapshot_changes import ChangePage
+from cairnfs.namesystem.snapshot_changes import Place as ChangePlace
 from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Place
 from cairnfs.namesystem.snapshot_sides import Names
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
+from cairnfs.wire.proto import cairn_pb2, hdfs_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.proto import hdfs_pb2
 
 _LABELS = {
     DiffKind.MODIFIED: "M",
@@ -132,6 +137,41 @@ def from_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto) -> Place | None:
             told.append(is_told)
         is_told = not part
     return Place(tuple(names), (*told, cursor.index > 0))
+
+
+# Changes
+
+
+def to_changes(page: ChangePage) -> cairn_pb2.GetSnapshotChangesResponseProto:
+    message = cairn_pb2.GetSnapshotChangesResponseProto()
+    for change in page.changes:
+        added = message.changes.add(
+            kind=cairn_pb2.SnapshotChangeProto.Kind.Name(change.kind),
+            path=_join(change.path),
+            txid=change.txid,
+            fileId=change.inode_id,
+            fileType=cairn_pb2.SnapshotChangeProto.FileType.Name(change.inode_kind),
+        )
+        if change.other is not None:
+            added.otherPath = _join(change.other)
+        if change.is_rewritten:
+            added.contentChanged = True
+    if page.resume is not None:
+        message.cursor = msgspec.msgpack.encode(page.resume)
+    return message
+
+
+def from_changes_cursor(cursor: bytes) -> ChangePlace | None:
+    """Where to go on with changes, as a page has said; None: from the beginning."""
+    if not cursor:
+        return None
+    try:
+        return msgspec.msgpack.decode(cursor, type=ChangePlace)
+    except msgspec.MsgspecError:
+        raise IllegalArgumentException(
+            f"{cursor[:40].hex()} is no cursor of getSnapshotChanges: send back what the page"
+            " before had, or none to begin with"
+        ) from None
 
 
 def _join(names: Names) -> bytes:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63\x61irnfs/wire/proto/cairn.proto\x12\rcairnfs.cairn\"J\n\x1b\x43reateSnapshotsRequestProto\x12\x15\n\rsnapshotRoots\x18\x01 \x03(\t\x12\x14\n\x0csnapshotName\x18\x02 \x01(\t\"5\n\x1c\x43reateSnapshotsResponseProto\x12\x15\n\rsnapshotPaths\x18\x01 \x03(\t\"B\n\x1cRollbackSnapshotRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x0csnapshotName\x18\x02 \x02(\t\"7\n\x1dRollbackSnapshotResponseProto\x12\x16\n\x0esafetySnapshot\x18\x01 \x02(\t\"\\\n\x19\x43loneSnapshotRequestProto\x12\x14\n\x0csnapshotRoot\x18\x01 \x02(\t\x12\x14\n\x0csnapshotName\x18\x02 \x02(\t\x12\x13\n\x0b\x64\x65stination\x18\x03 \x02(\t\"\x1c\n\x1a\x43loneSnapshotResponseProto\"K\n\x1cGetSnapshotSpaceRequestProto\x12\x14\n\x0csnapshotRoot\x18\x01 \x02(\t\x12\x15\n\rsnapshotNames\x18\x02 \x03(\t\"[\n\x12SnapshotSpaceProto\x12\x14\n\x0csnapshotName\x18\x01 \x02(\t\x12\x17\n\x0freferencedBytes\x18\x02 \x02(\x04\x12\x16\n\x0e\x65xclusiveBytes\x18\x03 \x02(\x04\"U\n\x1dGetSnapshotSpaceResponseProto\x12\x34\n\tsnapshots\x18\x01 \x03(\x0b\x32!.cairnfs.cairn.SnapshotSpaceProto\"h\n\x1eGetSnapshotChangesRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x0c\x66romSnapshot\x18\x02 \x02(\t\x12\x12\n\ntoSnapshot\x18\x03 \x02(\t\x12\x0e\n\x06\x63ursor\x18\x04 \x01(\x0c\"\xc8\x01\n\x13SnapshotChangeProto\x12\x35\n\x04kind\x18\x01 \x02(\x0e\x32\'.cairnfs.cairn.SnapshotChangeProto.Kind\x12\x0c\n\x04path\x18\x02 \x02(\x0c\x12\x11\n\totherPath\x18\x03 \x01(\x0c\x12\x0c\n\x04txid\x18\x04 \x02(\x04\"K\n\x04Kind\x12\x0b\n\x07\x43REATED\x10\x01\x12\x0b\n\x07\x44\x45LETED\x10\x02\x12\x0c\n\x08MODIFIED\x10\x03\x12\r\n\tMOVED_OUT\x10\x04\x12\x0c\n\x08MOVED_IN\x10\x05\"f\n\x1fGetSnapshotChangesResponseProto\x12\x33\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\".cairnfs.cairn.SnapshotChangeProto\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\x0c\"\x8b\x01\n\x15SnapshotScheduleProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x06prefix\x18\x02 \x01(\t:\x04\x61uto\x12\x0e\n\x06hourly\x18\x03 \x01(\r\x12\r\n\x05\x64\x61ily\x18\x04 \x01(\r\x12\x0e\n\x06weekly\x18\x05 \x01(\r\x12\x0f\n\x07monthly\x18\x06 \x01(\r\x12\x0e\n\x06yearly\x18\x07 \x01(\r\"Y\n\x1fSetSnapshotScheduleRequestProto\x12\x36\n\x08schedule\x18\x01 \x02(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"\"\n SetSnapshotScheduleResponseProto\"2\n\"RemoveSnapshotScheduleRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\"%\n#RemoveSnapshotScheduleResponseProto\"\"\n GetSnapshotSchedulesRequestProto\"\\\n!GetSnapshotSchedulesResponseProto\x12\x37\n\tschedules\x18\x01 \x03(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"]\n#PreviewSnapshotScheduleRequestProto\x12\x36\n\x08schedule\x18\x01 \x02(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"E\n$PreviewSnapshotScheduleResponseProto\x12\x0c\n\x04kept\x18\x01 \x03(\t\x12\x0f\n\x07\x64\x65leted\x18\x02 \x03(\t2\xad\x08\n\rCairnProtocol\x12j\n\x0f\x63reateSnapshots\x12*.cairnfs.cairn.CreateSnapshotsRequestProto\x1a+.cairnfs.cairn.CreateSnapshotsResponseProto\x12m\n\x10rollbackSnapshot\x12+.cairnfs.cairn.RollbackSnapshotRequestProto\x1a,.cairnfs.cairn.RollbackSnapshotResponseProto\x12\x64\n\rcloneSnapshot\x12(.cairnfs.cairn.CloneSnapshotRequestProto\x1a).cairnfs.cairn.CloneSnapshotResponseProto\x12m\n\x10getSnapshotSpace\x12+.cairnfs.cairn.GetSnapshotSpaceRequestProto\x1a,.cairnfs.cairn.GetSnapshotSpaceResponseProto\x12s\n\x12getSnapshotChanges\x12-.cairnfs.cairn.GetSnapshotChangesRequestProto\x1a..cairnfs.cairn.GetSnapshotChangesResponseProto\x12v\n\x13setSnapshotSchedule\x12..cairnfs.cairn.SetSnapshotScheduleRequestProto\x1a/.cairnfs.cairn.SetSnapshotScheduleResponseProto\x12\x7f\n\x16removeSnapshotSchedule\x12\x31.cairnfs.cairn.RemoveSnapshotScheduleRequestProto\x1a\x32.cairnfs.cairn.RemoveSnapshotScheduleResponseProto\x12y\n\x14getSnapshotSchedules\x12/.cairnfs.cairn.GetSnapshotSchedulesRequestProto\x1a\x30.cairnfs.cairn.GetSnapshotSchedulesResponseProto\x12\x82\x01\n\x17previewSnapshotSchedule\x12\x32.cairnfs.cairn.PreviewSnapshotScheduleRequestProto\x1a\x33.cairnfs.cairn.PreviewSnapshotScheduleResponseProto')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x63\x61irnfs/wire/proto/cairn.proto\x12\rcairnfs.cairn\"J\n\x1b\x43reateSnapshotsRequestProto\x12\x15\n\rsnapshotRoots\x18\x01 \x03(\t\x12\x14\n\x0csnapshotName\x18\x02 \x01(\t\"5\n\x1c\x43reateSnapshotsResponseProto\x12\x15\n\rsnapshotPaths\x18\x01 \x03(\t\"B\n\x1cRollbackSnapshotRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x0csnapshotName\x18\x02 \x02(\t\"7\n\x1dRollbackSnapshotResponseProto\x12\x16\n\x0esafetySnapshot\x18\x01 \x02(\t\"\\\n\x19\x43loneSnapshotRequestProto\x12\x14\n\x0csnapshotRoot\x18\x01 \x02(\t\x12\x14\n\x0csnapshotName\x18\x02 \x02(\t\x12\x13\n\x0b\x64\x65stination\x18\x03 \x02(\t\"\x1c\n\x1a\x43loneSnapshotResponseProto\"K\n\x1cGetSnapshotSpaceRequestProto\x12\x14\n\x0csnapshotRoot\x18\x01 \x02(\t\x12\x15\n\rsnapshotNames\x18\x02 \x03(\t\"[\n\x12SnapshotSpaceProto\x12\x14\n\x0csnapshotName\x18\x01 \x02(\t\x12\x17\n\x0freferencedBytes\x18\x02 \x02(\x04\x12\x16\n\x0e\x65xclusiveBytes\x18\x03 \x02(\x04\"U\n\x1dGetSnapshotSpaceResponseProto\x12\x34\n\tsnapshots\x18\x01 \x03(\x0b\x32!.cairnfs.cairn.SnapshotSpaceProto\"h\n\x1eGetSnapshotChangesRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x0c\x66romSnapshot\x18\x02 \x02(\t\x12\x12\n\ntoSnapshot\x18\x03 \x02(\t\x12\x0e\n\x06\x63ursor\x18\x04 \x01(\x0c\"\xe1\x02\n\x13SnapshotChangeProto\x12\x35\n\x04kind\x18\x01 \x02(\x0e\x32\'.cairnfs.cairn.SnapshotChangeProto.Kind\x12\x0c\n\x04path\x18\x02 \x02(\x0c\x12\x11\n\totherPath\x18\x03 \x01(\x0c\x12\x0c\n\x04txid\x18\x04 \x02(\x04\x12\x0e\n\x06\x66ileId\x18\x05 \x02(\x04\x12=\n\x08\x66ileType\x18\x06 \x02(\x0e\x32+.cairnfs.cairn.SnapshotChangeProto.FileType\x12\x16\n\x0e\x63ontentChanged\x18\x07 \x01(\x08\"K\n\x04Kind\x12\x0b\n\x07\x43REATED\x10\x01\x12\x0b\n\x07\x44\x45LETED\x10\x02\x12\x0c\n\x08MODIFIED\x10\x03\x12\r\n\tMOVED_OUT\x10\x04\x12\x0c\n\x08MOVED_IN\x10\x05\"0\n\x08\x46ileType\x12\r\n\tDIRECTORY\x10\x01\x12\x08\n\x04\x46ILE\x10\x02\x12\x0b\n\x07SYMLINK\x10\x03\"f\n\x1fGetSnapshotChangesResponseProto\x12\x33\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\".cairnfs.cairn.SnapshotChangeProto\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\x0c\"\x8b\x01\n\x15SnapshotScheduleProto\x12\x0c\n\x04path\x18\x01 \x02(\t\x12\x14\n\x06prefix\x18\x02 \x01(\t:\x04\x61uto\x12\x0e\n\x06hourly\x18\x03 \x01(\r\x12\r\n\x05\x64\x61ily\x18\x04 \x01(\r\x12\x0e\n\x06weekly\x18\x05 \x01(\r\x12\x0f\n\x07monthly\x18\x06 \x01(\r\x12\x0e\n\x06yearly\x18\x07 \x01(\r\"Y\n\x1fSetSnapshotScheduleRequestProto\x12\x36\n\x08schedule\x18\x01 \x02(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"\"\n SetSnapshotScheduleResponseProto\"2\n\"RemoveSnapshotScheduleRequestProto\x12\x0c\n\x04path\x18\x01 \x02(\t\"%\n#RemoveSnapshotScheduleResponseProto\"\"\n GetSnapshotSchedulesRequestProto\"\\\n!GetSnapshotSchedulesResponseProto\x12\x37\n\tschedules\x18\x01 \x03(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"]\n#PreviewSnapshotScheduleRequestProto\x12\x36\n\x08schedule\x18\x01 \x02(\x0b\x32$.cairnfs.cairn.SnapshotScheduleProto\"E\n$PreviewSnapshotScheduleResponseProto\x12\x0c\n\x04kept\x18\x01 \x03(\t\x12\x0f\n\x07\x64\x65leted\x18\x02 \x03(\t2\xad\x08\n\rCairnProtocol\x12j\n\x0f\x63reateSnapshots\x12*.cairnfs.cairn.CreateSnapshotsRequestProto\x1a+.cairnfs.cairn.CreateSnapshotsResponseProto\x12m\n\x10rollbackSnapshot\x12+.cairnfs.cairn.RollbackSnapshotRequestProto\x1a,.cairnfs.cairn.RollbackSnapshotResponseProto\x12\x64\n\rcloneSnapshot\x12(.cairnfs.cairn.CloneSnapshotRequestProto\x1a).cairnfs.cairn.CloneSnapshotResponseProto\x12m\n\x10getSnapshotSpace\x12+.cairnfs.cairn.GetSnapshotSpaceRequestProto\x1a,.cairnfs.cairn.GetSnapshotSpaceResponseProto\x12s\n\x12getSnapshotChanges\x12-.cairnfs.cairn.GetSnapshotChangesRequestProto\x1a..cairnfs.cairn.GetSnapshotChangesResponseProto\x12v\n\x13setSnapshotSchedule\x12..cairnfs.cairn.SetSnapshotScheduleRequestProto\x1a/.cairnfs.cairn.SetSnapshotScheduleResponseProto\x12\x7f\n\x16removeSnapshotSchedule\x12\x31.cairnfs.cairn.RemoveSnapshotScheduleRequestProto\x1a\x32.cairnfs.cairn.RemoveSnapshotScheduleResponseProto\x12y\n\x14getSnapshotSchedules\x12/.cairnfs.cairn.GetSnapshotSchedulesRequestProto\x1a\x30.cairnfs.cairn.GetSnapshotSchedulesResponseProto\x12\x82\x01\n\x17previewSnapshotSchedule\x12\x32.cairnfs.cairn.PreviewSnapshotScheduleRequestProto\x1a\x33.cairnfs.cairn.PreviewSnapshotScheduleResponseProto')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,29 +52,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSNAPSHOTCHANGESREQUESTPROTO']._serialized_start=686
   _globals['_GETSNAPSHOTCHANGESREQUESTPROTO']._serialized_end=790
   _globals['_SNAPSHOTCHANGEPROTO']._serialized_start=793
-  _globals['_SNAPSHOTCHANGEPROTO']._serialized_end=993
-  _globals['_SNAPSHOTCHANGEPROTO_KIND']._serialized_start=918
-  _globals['_SNAPSHOTCHANGEPROTO_KIND']._serialized_end=993
-  _globals['_GETSNAPSHOTCHANGESRESPONSEPROTO']._serialized_start=995
-  _globals['_GETSNAPSHOTCHANGESRESPONSEPROTO']._serialized_end=1097
-  _globals['_SNAPSHOTSCHEDULEPROTO']._serialized_start=1100
-  _globals['_SNAPSHOTSCHEDULEPROTO']._serialized_end=1239
-  _globals['_SETSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=1241
-  _globals['_SETSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=1330
-  _globals['_SETSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=1332
-  _globals['_SETSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=1366
-  _globals['_REMOVESNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=1368
-  _globals['_REMOVESNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=1418
-  _globals['_REMOVESNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=1420
-  _globals['_REMOVESNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=1457
-  _globals['_GETSNAPSHOTSCHEDULESREQUESTPROTO']._serialized_start=1459
-  _globals['_GETSNAPSHOTSCHEDULESREQUESTPROTO']._serialized_end=1493
-  _globals['_GETSNAPSHOTSCHEDULESRESPONSEPROTO']._serialized_start=1495
-  _globals['_GETSNAPSHOTSCHEDULESRESPONSEPROTO']._serialized_end=1587
-  _globals['_PREVIEWSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=1589
-  _globals['_PREVIEWSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=1682
-  _globals['_PREVIEWSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=1684
-  _globals['_PREVIEWSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=1753
-  _globals['_CAIRNPROTOCOL']._serialized_start=1756
-  _globals['_CAIRNPROTOCOL']._serialized_end=2825
+  _globals['_SNAPSHOTCHANGEPROTO']._serialized_end=1146
+  _globals['_SNAPSHOTCHANGEPROTO_KIND']._serialized_start=1021
+  _globals['_SNAPSHOTCHANGEPROTO_KIND']._serialized_end=1096
+  _globals['_SNAPSHOTCHANGEPROTO_FILETYPE']._serialized_start=1098
+  _globals['_SNAPSHOTCHANGEPROTO_FILETYPE']._serialized_end=1146
+  _globals['_GETSNAPSHOTCHANGESRESPONSEPROTO']._serialized_start=1148
+  _globals['_GETSNAPSHOTCHANGESRESPONSEPROTO']._serialized_end=1250
+  _globals['_SNAPSHOTSCHEDULEPROTO']._serialized_start=1253
+  _globals['_SNAPSHOTSCHEDULEPROTO']._serialized_end=1392
+  _globals['_SETSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=1394
+  _globals['_SETSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=1483
+  _globals['_SETSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=1485
+  _globals['_SETSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=1519
+  _globals['_REMOVESNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=1521
+  _globals['_REMOVESNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=1571
+  _globals['_REMOVESNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=1573
+  _globals['_REMOVESNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=1610
+  _globals['_GETSNAPSHOTSCHEDULESREQUESTPROTO']._serialized_start=1612
+  _globals['_GETSNAPSHOTSCHEDULESREQUESTPROTO']._serialized_end=1646
+  _globals['_GETSNAPSHOTSCHEDULESRESPONSEPROTO']._serialized_start=1648
+  _globals['_GETSNAPSHOTSCHEDULESRESPONSEPROTO']._serialized_end=1740
+  _globals['_PREVIEWSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_start=1742
+  _globals['_PREVIEWSNAPSHOTSCHEDULEREQUESTPROTO']._serialized_end=1835
+  _globals['_PREVIEWSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_start=1837
+  _globals['_PREVIEWSNAPSHOTSCHEDULERESPONSEPROTO']._serialized_end=1906
+  _globals['_CAIRNPROTOCOL']._serialized_start=1909
+  _globals['_CAIRNPROTOCOL']._serialized_end=2978
 # @@protoc_insertion_point(module_scope)
