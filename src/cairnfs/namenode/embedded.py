@@ -379,7 +379,7 @@ class ClientProtocol:
             page: snapshot_diff.DiffPage = self._call(
                 snapshot_diff.snapshot_diff, FsPath.parse(path), old, new, resume, limit
             )
-            yield from page.entries
+            yield from map(snapshot_diff.turn, page.entries) if page.is_turned else page.entries
             resume = page.resume
             if resume is None:
                 return

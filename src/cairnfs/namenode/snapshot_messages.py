@@ -11,7 +11,7 @@ from cairnfs.namenode.messages import fill_status
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshot_changes import ChangePage
 from cairnfs.namesystem.snapshot_changes import Place as ChangePlace
-from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Place
+from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Place, turn
 from cairnfs.namesystem.snapshot_sides import Names
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
 from cairnfs.wire.proto import cairn_pb2, hdfs_pb2
@@ -64,7 +64,8 @@ def to_diff_report(
     message.snapshotRoot = request.snapshotRoot
     message.fromSnapshot = request.fromSnapshot
     message.toSnapshot = request.toSnapshot
-    for entry in sorted(page.entries, key=_order):
+    entries = sorted(page.entries, key=_order)
+    for entry in map(turn, entries) if page.is_turned else entries:
         added = message.diffReportEntries.add()
         added.modificationLabel = _LABELS[entry.kind]
         added.fullpath = _join(entry.path)
@@ -87,7 +88,7 @@ def to_diff_page(page: DiffPage) -> hdfs_pb2.SnapshotDiffReportListingProto:
     it after the directory, which is why this has to be among what was modified.
     """
     message = hdfs_pb2.SnapshotDiffReportListingProto()
-    message.isFromEarlier = True  # than what it is compared with: so nothing is to be turned round
+    message.isFromEarlier = not page.is_turned  # else clients turn it round
     lists = {
         DiffKind.MODIFIED: message.modifiedEntries,
         DiffKind.CREATED: message.createdEntries,

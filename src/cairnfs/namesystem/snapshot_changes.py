@@ -274,7 +274,8 @@ class Changes:
         txid = self._txid_of_both(old, new, directory)
         if new.is_directory and is_touched:
             later = new if states.later is states.new else old
-            txid = max(txid, totals_of(states.later.rows, later).touched)
+            touched = self._between(totals_of(states.later.rows, later).touched, directory)
+            txid = max(txid, touched) if is_modified(old, new) else touched
         kind = ChangeKind.MODIFIED
         return [Change(kind, path, None, identity_of(new), new.kind, txid, is_rewritten)]
 

@@ -5,9 +5,10 @@ directory below which nothing has changed since the earlier side is passed over
 (`Totals.changed`).  An inode that is in both trees under another parent or name has been moved,
 with everything below it.
 
-Paths are those of the old side, and relative; the target of a move is where it is on the
-new side, and what is new is named below the old path of its directory.  What was moved out of
-a directory that is gone counts as new, as in HDFS.
+Paths are those of the earlier side, and relative; the target of a move is where it is on the
+later side, and what is new is named below the earlier path of its directory.  What was moved out
+of a directory that is gone counts as new.  From a later side to an earlier one, it is the same
+turned round: so does HDFS, with the paths of the earlier side again.
 """
 
 from __future__ import annotations
@@ -68,10 +69,14 @@ class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class DiffPage(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Some of the differences, and where to go on; None: that was all."""
+    """Some of the differences, and where to go on; None: that was all.
+
+    If `is_turned`, they are those from what was asked for as new to what was asked for as old.
+    """
 
     entries: list[DiffEntry]
     resume: Place | None
+    is_turned: bool = False
 
 
 @operation(mutates=False)
@@ -84,19 +89,34 @@ def snapshot_diff(
     resume: Place | None = None,
     limit: int = DIFF_LIMIT,
 ) -> DiffPage:
-    """The differences from one snapshot to another; an empty name means now.
-
-    If the later snapshot is given first, the answer is what would turn it into the earlier one.
-    """
-    comparison = compare(tx, caller, path, old, new, is_first=resume is None)
-    if comparison.is_over:
+    """The differences from one snapshot to another; an empty name means now."""
+    states = compare(tx, caller, path, old, new, is_first=resume is None)
+    if states.is_over:
         return DiffPage([], None)
+    is_turned = states.old is states.later
+    report = Report(states.turned() if is_turned else states)
     entries: list[DiffEntry] = []
-    for looks, (place, found) in enumerate(Report(comparison).walk(resume), 1):
+    for looks, (place, found) in enumerate(report.walk(resume), 1):
         entries += found
         if len(entries) >= limit or (looks >= LOOKS_MAX and limit != WHOLE_DIFF):
-            return DiffPage(entries, place)
-    return DiffPage(entries, None)
+            return DiffPage(entries, place, is_turned)
+    return DiffPage(entries, None, is_turned)
+
+
+_OPPOSITE = {
+    DiffKind.MODIFIED: DiffKind.MODIFIED,
+    DiffKind.CREATED: DiffKind.DELETED,
+    DiffKind.DELETED: DiffKind.CREATED,
+    DiffKind.RENAMED: DiffKind.RENAMED,
+}
+
+
+def turn(entry: DiffEntry) -> DiffEntry:
+    """A difference the other way round."""
+    kind = _OPPOSITE[entry.kind]
+    if entry.target is None:
+        return msgspec.structs.replace(entry, kind=kind)
+    return msgspec.structs.replace(entry, kind=kind, path=entry.target, target=entry.path)
 
 
 class _Walked:

@@ -15,6 +15,7 @@ from cairnfs.errors import FileNotFoundException, SnapshotException
 from cairnfs.namesystem.identity import Finder, identity_of
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId
 from cairnfs.namesystem.layers import (
+    Identity,
     child_of,
     children_of,
     identity_key,
@@ -71,6 +72,10 @@ class Comparison:
     def is_over(self) -> bool:
         """Whether both are the same moment."""
         return self.old.txid == self.new.txid
+
+    def turned(self) -> Comparison:
+        """The same the other way round."""
+        return Comparison(self.new, self.old, self._check)
 
     # Walking.
 
@@ -140,19 +145,19 @@ class Comparison:
             return False
         if _is_plain(old) and _is_plain(new):
             return True
-        return self._is_itself(self._in_old, (*directory.old_path, old.name), old) == (
-            self._is_itself(self._in_new, (*directory.new_path, new.name), new)
+        return self._is_itself(self.old, (*directory.old_path, old.name), old) == (
+            self._is_itself(self.new, (*directory.new_path, new.name), new)
         )
 
     def find_new(self, path: Names, inode: Inode) -> tuple[Inode, ...] | None:
         """The way to where an inode of the old side is on the new one."""
-        if not self._is_itself(self._in_old, path, inode):
+        if not self._is_itself(self.old, path, inode):
             return None
         return self._in_new.find(identity_of(inode)) or None
 
     def find_old(self, path: Names, inode: Inode) -> tuple[Inode, ...] | None:
         """The way to where an inode of the new side was on the old one."""
-        if not self._is_itself(self._in_new, path, inode):
+        if not self._is_itself(self.new, path, inode):
             return None
         return self._in_old.find(identity_of(inode)) or None
 
@@ -191,8 +196,19 @@ class Comparison:
         )
         return Directory(old, new, old_path, new_path, txid, is_layered)
 
-    def _is_itself(self, finder: Finder, path: Names, inode: Inode) -> bool:
-        return _is_plain(inode) or finder.path(identity_of(inode)) == path
+    def _is_itself(self, side: Side, path: Names, inode: Inode) -> bool:
+        """Whether an inode is the one that its identity is of, and no other one stands for that."""
+        if _is_plain(inode):
+            return True
+        finder = self._in_old if side is self.old else self._in_new
+        identity = identity_of(inode)
+        found = finder.path(identity)
+        if found is not None:
+            return found == path
+        if not inode.is_virtual or inode.origin is None or not inode.origin.is_own:
+            return False
+        known: Identity | None = side.rows.get(identity_key(identity))
+        return not _is_anywhere(side.rows, identity if known is None else known.inode_id)
 
     def is_from_elsewhere(self, inode: Inode, side: Side) -> bool:
         """Whether what is in one tree only, on this side, is or was outside of the other one."""
@@ -200,11 +216,11 @@ class Comparison:
             return False
         if side is self.earlier:
             now = self.later.rows.at(PRESENT)
-            return _is_anywhere(self.later.rows, inode) or _is_anywhere(now, inode)
+            return _is_anywhere(self.later.rows, inode.id) or _is_anywhere(now, inode.id)
         entered = inode.entered
         if entered is not None and entered[0] < self.earlier.txid <= entered[1]:
             return True
-        return _is_anywhere(self.earlier.rows, inode)
+        return _is_anywhere(self.earlier.rows, inode.id)
 
     # What is different.
 
@@ -331,9 +347,9 @@ def _is_one(old: Inode, new: Inode) -> bool:
     return identity_of(old) == identity_of(new) and _is_plain(old) and _is_plain(new)
 
 
-def _is_anywhere(rows: PastRows, inode: Inode) -> bool:
+def _is_anywhere(rows: PastRows, id: int) -> bool:
     """Whether an inode could be reached, wherever."""
-    found: Inode | None = rows.get_by_id(Table.INODES, inode.id)
+    found: Inode | None = rows.get_by_id(Table.INODES, id)
     while found is not None and found.id != ROOT_ID:
         found = parent_of(rows, found)
     return found is not None
