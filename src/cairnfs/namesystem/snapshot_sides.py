@@ -145,8 +145,8 @@ class Comparison:
             return False
         if _is_plain(old) and _is_plain(new):
             return True
-        return self._is_itself(self.old, (*directory.old_path, old.name), old) == (
-            self._is_itself(self.new, (*directory.new_path, new.name), new)
+        return self._stands_for_itself(self.old, (*directory.old_path, old.name), old) == (
+            self._stands_for_itself(self.new, (*directory.new_path, new.name), new)
         )
 
     def find_new(self, path: Names, inode: Inode) -> tuple[Inode, ...] | None:
@@ -197,15 +197,21 @@ class Comparison:
         return Directory(old, new, old_path, new_path, txid, is_layered)
 
     def _is_itself(self, side: Side, path: Names, inode: Inode) -> bool:
-        """Whether an inode is the one that its identity is of, and no other one stands for that."""
+        """Whether an inode is where its identity is found."""
         if _is_plain(inode):
             return True
         finder = self._in_old if side is self.old else self._in_new
-        identity = identity_of(inode)
-        found = finder.path(identity)
-        if found is not None:
-            return found == path
+        return finder.path(identity_of(inode)) == path
+
+    def _stands_for_itself(self, side: Side, path: Names, inode: Inode) -> bool:
+        """The same, or it is found nowhere: what came back by a roll-back after it was deleted."""
+        if self._is_itself(side, path, inode):
+            return True
         if not inode.is_virtual or inode.origin is None or not inode.origin.is_own:
+            return False
+        finder = self._in_old if side is self.old else self._in_new
+        identity = identity_of(inode)
+        if finder.path(identity) is not None:
             return False
         known: Identity | None = side.rows.get(identity_key(identity))
         return not _is_anywhere(side.rows, identity if known is None else known.inode_id)

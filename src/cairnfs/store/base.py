@@ -44,7 +44,7 @@ class Row(NamedTuple):
     key: Key
     since: int
     data: bytes
-    until: int = 0  # the TxID that superseded it, of one that was looked for by its key; 0: none
+    until: int = 0  # of a version of the past: the TxID that superseded it
 
 
 class PastRow(NamedTuple):

@@ -87,7 +87,7 @@ _PARTS = {
     ),
     # The same as they were after a TxID: current still, or among the past rows.
     _PAST_KEYS: (
-        "SELECT {part}, u.n, r.until, NULL::bytea, r.since, r.data, NULL::bigint[]"
+        "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, ARRAY[r.until]"
         " FROM (SELECT unnest({0}::text::integer[]), unnest({1}::text::bigint[]),"
         " unnest({2}::text::bytea[]), unnest({3}::text::bigint[]),"
         " generate_series(1, {4}::integer)) u (t, a, b, txid, n)"
@@ -97,24 +97,24 @@ _PARTS = {
         " WHERE t = u.t AND a = u.a AND b = u.b AND until > u.txid AND since <= u.txid) r"
     ),
     _PAST_IDS: (
-        "SELECT {part}, u.n, r.a, r.b, r.since, r.data, NULL::bigint[]"
+        "SELECT {part}, u.n, r.a, r.b, r.since, r.data, ARRAY[r.until]"
         " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::text::bigint[])"
         " WITH ORDINALITY u (t, id, txid, n)"
-        " CROSS JOIN LATERAL (SELECT a, b, since, data FROM records"
+        " CROSS JOIN LATERAL (SELECT a, b, since, data, 0::bigint AS until FROM records"
         " WHERE id = u.id AND t = u.t AND id IS NOT NULL AND since <= u.txid"
-        " UNION ALL SELECT a, b, since, data FROM past"
+        " UNION ALL SELECT a, b, since, data, until FROM past"
         " WHERE id = u.id AND t = u.t AND id IS NOT NULL AND until > u.txid"
         " AND since <= u.txid) r"
     ),
     _PAST_SCANS: (
-        "SELECT {part}, u.n, u.a, r.b, r.since, r.data, NULL::bigint[]"
+        "SELECT {part}, u.n, u.a, r.b, r.since, r.data, ARRAY[r.until]"
         " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::text::bytea[],"
         " {3}::text::bigint[], {4}::text::bigint[])"
         " WITH ORDINALITY u (t, a, after, most, txid, n)"
-        " CROSS JOIN LATERAL ((SELECT b, since, data FROM records"
+        " CROSS JOIN LATERAL ((SELECT b, since, data, 0::bigint AS until FROM records"
         " WHERE t = u.t AND a = u.a AND b > u.after AND since <= u.txid"
         " ORDER BY t, a, b LIMIT u.most)"
-        " UNION ALL (SELECT b, since, data FROM past"
+        " UNION ALL (SELECT b, since, data, until FROM past"
         " WHERE t = u.t AND a = u.a AND b > u.after AND until > u.txid AND since <= u.txid"
         " ORDER BY t, a, b, until LIMIT u.most) ORDER BY b LIMIT u.most) r"
     ),
@@ -267,13 +267,13 @@ def _collect_past(reading: Reading, found: Found, records: Sequence[Any]) -> lis
         part, n, a, b, since, data, counts = record
         if part == _PAST_KEYS:
             txid, key = keys[n - 1]
-            found.past[txid].rows[key] = Row(key, since, data, until=a)
+            found.past[txid].rows[key] = Row(key, since, data, *counts)
         elif part == _PAST_IDS:
             txid, pair = ids[n - 1]
-            found.past[txid].ids[pair].append(Row((pair[0], a, b), since, data))
+            found.past[txid].ids[pair].append(Row((pair[0], a, b), since, data, *counts))
         elif part == _PAST_SCANS:
             txid, scan = scans[n - 1]
-            found.past[txid].scans[scan].append(Row((scan.table, a, b), since, data))
+            found.past[txid].scans[scan].append(Row((scan.table, a, b), since, data, *counts))
         elif part == _PAST_TOTALS:
             txid, id = totals[n - 1]
             if data is None:

@@ -27,13 +27,13 @@ _SELECT_ROW = (
     " AND until > ?4 AND since <= ?4 ORDER BY until LIMIT 1"
 )
 _SELECT_ID = (
-    "SELECT a, b, since, data FROM past INDEXED BY past_by_id"
+    "SELECT a, b, since, data, until FROM past INDEXED BY past_by_id"
     " WHERE id = ?1 AND t = ?2 AND until > ?3 AND since <= ?3"
 )
 _SELECT_SCAN = (
-    "SELECT b, since, data FROM (SELECT b, since, data FROM records"
+    "SELECT b, since, data, until FROM (SELECT b, since, data, 0 AS until FROM records"
     " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since <= ?5 ORDER BY b LIMIT ?4)"
-    " UNION ALL SELECT b, since, data FROM (SELECT b, since, data FROM past"
+    " UNION ALL SELECT b, since, data, until FROM (SELECT b, since, data, until FROM past"
     " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?5 AND since <= ?5 ORDER BY b LIMIT ?4)"
     " ORDER BY b LIMIT ?4"
 )
@@ -78,7 +78,7 @@ class PastReads:
         rows = [row for row in self._now.rows_of_id(table, id) if row.since <= self._txid]
         self._settle_past()
         found = self._fetch(_SELECT_ID, (id, table, self._txid))
-        return rows + [Row((table, a, b), since, data) for a, b, since, data in found]
+        return rows + [Row((table, a, b), *rest) for a, b, *rest in found]
 
     def scan(self, scan: Scan) -> list[Row]:
         if self._now.backlog.changes_below(scan.table, scan.a):
@@ -86,7 +86,7 @@ class PastReads:
         self._settle_past()
         t, a = scan.table, scan.a
         found = self._fetch(_SELECT_SCAN, (t, a, scan.after, scan.limit, self._txid))
-        return [Row((t, a, b), since, data) for b, since, data in found]
+        return [Row((t, a, b), *rest) for b, *rest in found]
 
     def totals(self, id: int) -> Totals:
         totals = self._now.totals(id)
