@@ -34,11 +34,16 @@ STEPS = 14
 def fs(tmp_path: Path) -> Iterator[ScratchClient]:
     with scratch_namespace(tmp_path) as client:
         yield client
-        for snapshot in client.list_snapshots(TOP):
-            client.delete_snapshot(TOP, snapshot.name.decode())
-        for path in (TOP, OUTSIDE):
-            client.delete(path, recursive=True)
-        client.clock.advance(SETTLING_MS)
+        empty(client)
+
+
+def empty(client: ScratchClient) -> None:
+    """What was rolled back would need its past as long as it is there."""
+    for snapshot in client.list_snapshots(TOP):
+        client.delete_snapshot(TOP, snapshot.name.decode())
+    for path in (TOP, OUTSIDE):
+        client.delete(path, recursive=True)
+    client.clock.advance(SETTLING_MS)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -50,6 +55,19 @@ def test_applied_in_order_they_turn_one_state_into_the_other(fs: ScratchClient, 
     history.run(STEPS)
     for old, new in itertools.permutations((*history.snapshots, NOW), 2):
         check(fs, TOP, old, new, where(old), where(new))
+
+
+def test_on_a_shared_store(tmp_path: Path, postgres_dsn: str) -> None:
+    """Rows come in several reads there, of which each begins the walk again."""
+    with scratch_namespace(tmp_path, url=postgres_dsn) as fs:
+        history = History(fs, 1)
+        history.run(2 * STEPS)
+        history.snapshot()
+        history.run(2 * STEPS)
+        history.snapshot()
+        for old, new in itertools.permutations(history.snapshots, 2):
+            check(fs, TOP, old, new, where(old), where(new))
+        empty(fs)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
