@@ -26,7 +26,7 @@ from cairnfs.namesystem.lookup import Lookup, check_subtree_access, resolve_to_r
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_traverse
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
-from cairnfs.store.base import PRESENT
+from cairnfs.store.base import FOREVER, PRESENT, Count
 from cairnfs.store.schema import Table
 from cairnfs.transaction.transaction import PastRows, Transaction
 
@@ -94,11 +94,44 @@ class Comparison:
             )
             if first != (None, None):
                 yield first
-        old = _children(self.old.rows, directory.old, start)
-        new = _children(self.new.rows, directory.new, start)
+        if self._is_flat(directory):
+            old, new = (
+                self._changed_children(side, inode, start)
+                for side, inode in ((self.old, directory.old), (self.new, directory.new))
+            )
+        else:
+            old = _children(self.old.rows, directory.old, start)
+            new = _children(self.new.rows, directory.new, start)
         for page in _pages(_merge(old, new)):
             self._prefetch(page)
             yield from page
+
+    def _is_flat(self, directory: Directory) -> bool:
+        """Whether a directory has had no directories, at either moment: then a child that has not
+        changed is of no interest, and only rows that were written between are read."""
+        old, new = directory.old, directory.new
+        if old is None or new is None or old.is_virtual or new.is_virtual:
+            return False
+        return not _is_layered(old, new) and not any(
+            side.rows.totals(old.id).counts[Count.DIRECTORIES] for side in (self.old, self.new)
+        )
+
+    def _changed_children(
+        self, side: Side, directory: Inode | None, after: bytes
+    ) -> Iterator[Inode]:
+        """Those of a flat directory whose rows on the two sides are not the same."""
+        assert directory is not None
+        since, until = 0, FOREVER
+        if side is self.later:
+            since = self.earlier.txid + 1
+        else:
+            until = self.later.txid
+        id = directory.children_id
+        while page := side.rows.scan(Table.INODES, id, after, _PAGE, since=since, until=until):
+            yield from (inode for _, inode in page)
+            if len(page) < _PAGE:
+                return
+            after = page[-1][0][2]
 
     def _prefetch(self, page: list[Pair]) -> None:
         """What will be asked of these, in one read of a shared store."""

@@ -34,7 +34,8 @@ Key = tuple[int, int, bytes]
 ABSENT = 0
 """The version of a row that is not there."""
 
-PRESENT = 2**63 - 2
+FOREVER = 2**63 - 1
+PRESENT = FOREVER - 1
 """As a TxID to look at: after all that is committed."""
 
 
@@ -58,12 +59,18 @@ class PastRow(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """Rows of `(table, a)` with `b > after`, in order, at most `limit`."""
+    """Rows of `(table, a)` with `b > after`, in order, at most `limit`.
+
+    As they were at a moment, also only those that were written at or after `since`, or that were
+    superseded up to `until`.
+    """
 
     table: int
     a: int
     after: bytes
     limit: int
+    since: int = 0
+    until: int = FOREVER
 
 
 class LockMode(enum.Enum):

@@ -20,7 +20,6 @@ from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.base import (
     ABSENT,
     NO_TOTALS,
-    PRESENT,
     Batch,
     Conflict,
     Found,
@@ -149,7 +148,7 @@ class SqliteStore:
         return self._backlog.totals(id, stored)
 
     def at(self, txid: int) -> LocalReads:
-        return self if txid >= PRESENT else PastReads(self, self._fetch, txid)
+        return PastReads(self, self._fetch, txid)
 
     @property
     def backlog(self) -> Backlog:

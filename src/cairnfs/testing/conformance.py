@@ -336,6 +336,21 @@ class StoreConformance(ConcurrencyConformance):
         assert second.ids == {(0, 4): [a2]}
         assert second.scans == {scan: [a2], wide: [a2]}
 
+    async def check_only_what_has_changed_between_two_moments(self) -> None:
+        s1 = 1 + await self.store.commit(Batch(1, 0, puts=[put(A, b"1"), put(B, b"2")]))
+        batch = Batch(1, 0, keeps=[Keep(B, 1)], deletes=[B], puts=[put(C, b"3")])
+        s2 = 1 + await self.store.commit(batch)
+        table, a, _ = C
+        ended = Scan(0, 1, b"", 9, until=s2)
+        begun, here = Scan(0, 1, b"", 9, since=s2), Scan(table, a, b"", 9, since=s2)
+        for now in (s2, PRESENT):
+            asked = {s1: Reading(scans=[ended]), now: Reading(scans=[begun, here])}
+            found = await self.store.read(Reading(past=asked))
+            assert found.past[s1].scans == {ended: [Row(B, s1, b"2", until=s2)]}
+            assert found.past[now].scans == {begun: [], here: [Row(C, s2, b"3")]}
+        never = Reading(past={s1: Reading(scans=[ended._replace(until=s1)])})
+        assert (await self.store.read(never)).past[s1].scans == {ended._replace(until=s1): []}
+
     async def check_totals_are_read_as_they_were(self) -> None:
         one, times = counts(files=1, snapshots=2), []
         for covered in (0, 1, 1, 3):

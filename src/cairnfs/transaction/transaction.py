@@ -14,7 +14,17 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.store.base import ABSENT, Bound, Count, Key, Reading, Scan, Totals, join_readings
+from cairnfs.store.base import (
+    ABSENT,
+    FOREVER,
+    Bound,
+    Count,
+    Key,
+    Reading,
+    Scan,
+    Totals,
+    join_readings,
+)
 from cairnfs.store.schema import KEEPS_PAST, Table
 from cairnfs.transaction.memos import Memo
 from cairnfs.transaction.moments import LATEST_KEY
@@ -224,9 +234,18 @@ class PastRows:
         keys = self._view.keys_of_id(table, id)
         return self.get(keys[0]) if keys else None
 
-    def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
-        """Rows of `(table, a)` behind `after`, in order of `b`."""
-        page = self._view.scan(Scan(table, a, after, limit))
+    def scan(
+        self,
+        table: Table,
+        a: int,
+        after: bytes,
+        limit: int,
+        *,
+        since: int = 0,
+        until: int = FOREVER,
+    ) -> list[tuple[Key, Any]]:
+        """Rows of `(table, a)` behind `after`, in order of `b`; perhaps of some time only."""
+        page = self._view.scan(Scan(table, a, after, limit, since, until))
         return [(key, entry.record) for key, entry in page]
 
     def totals(self, id: int) -> Totals:
