@@ -253,3 +253,55 @@ def test_changes(cluster: Cluster, fs: FileSystem, directory: str) -> None:
     wrong = run(cluster, "diff", directory, "nothing", "--changes", code=1)
     assert "with name nothing" in wrong
     fs.delete_snapshot(directory, "s1")
+
+
+def test_the_root_snapshot(cluster: Cluster, fs: FileSystem, directory: str) -> None:
+    assert "no root snapshot; `cairn snapshot root create`" in run(cluster, "root", "status")
+    fs.disallow_snapshot(directory)
+    fs.mkdirs(f"{directory}/kept")
+    said = run(cluster, "root", "create", "--name", "upgrade")
+    assert re.fullmatch(r"Created root snapshot /\.snapshot/upgrade of transaction \d+\n", said), (
+        said
+    )
+    fs.delete(f"{directory}/kept")
+    fs.mkdirs(f"{directory}/a/b")
+    said = run(cluster, "root", "status")
+    assert "Root snapshot: /.snapshot/upgrade\nTaken: " in said
+    assert re.search(r"Since then: [1-9]\d* transactions\n +THEN +NOW\n", said)
+
+    fs.allow_snapshot(f"{directory}/a/b")
+    fs.create_snapshot(f"{directory}/a/b", "own")
+    hindrance = f"would remove {directory}/a/b, which has snapshots of its own"
+    assert hindrance in run(cluster, "root", "status")
+    assert hindrance in run(cluster, "root", "rollback", code=1)
+    fs.delete_snapshot(f"{directory}/a/b", "own")
+
+    said = run(cluster, "root", "rollback")
+    undo = "Rolled / back to the root snapshot; to undo that: cairn snapshot rollback / "
+    assert said.startswith(undo + "before-rollback-")
+    safety = said.split()[-1]
+    assert [each.name for each in fs.list_status(directory)] == ["kept"]
+    [told] = run_json(cluster, "root", "status")
+    assert told["root_snapshot"]["snapshot"]["safety_snapshots"] == [safety]
+    assert told["root_snapshot"]["hindrances"] == []
+    assert f"Given up by a roll-back: /.snapshot/{safety}" in run(cluster, "root", "status")
+
+    said = run(cluster, "root", "finalize", "--wait")
+    assert said == f"Finalized the root snapshot; deleted of /: {safety}, upgrade\n"
+    assert fs.snapshot_work().is_done
+    assert run(cluster, "root", "status").startswith("There is no root snapshot")
+
+
+def test_mistakes_with_the_root_snapshot(cluster: Cluster) -> None:
+    for action in ("rollback", "finalize"):
+        assert "There is no root snapshot of /" in run(cluster, "root", action, code=1)
+    assert "takes no --name" in run(cluster, "root", "status", "--name", "x", code=1)
+    assert "nothing to --wait for" in run(cluster, "root", "create", "--wait", code=1)
+    said = run(cluster, "root", "create", code=1, HADOOP_USER_NAME="stranger")
+    assert "Access denied for user stranger" in said
+    run(cluster, "root", "create", "--name", "one")
+    said = run(cluster, "root", "create", code=1)
+    assert "There is a root snapshot, one of transaction" in said
+    said = run(cluster, "delete", "/", "one", code=1)
+    assert "The snapshot one of / cannot be deleted: it is the root snapshot" in said
+    run(cluster, "root", "finalize")

@@ -18,9 +18,7 @@ from cairnfs.errors import (
     SafeModeException,
     SnapshotException,
 )
-from cairnfs.namenode.rolling_back import name_safety_snapshot
 from cairnfs.testing.scratch import scratch_namespace
-from cairnfs.transaction.calls import CallKey
 from cairnfs.wire.proto import cairn_pb2, hdfs_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CAIRN_PROTOCOL
@@ -261,17 +259,6 @@ def test_a_repeated_roll_back_names_the_same_snapshot(client: RpcClient) -> None
     assert len(snapshots(client, "/d")) == 2
 
 
-def test_a_roll_back_that_died_half_way_goes_on(client: RpcClient) -> None:
-    """Its snapshot is there, as if the NameNode had been killed before the next step."""
-    take(client, "/d", "s1")
-    mkdirs(client, "/d/new")
-    safety = name_safety_snapshot(CallKey(client.client_id, 201))
-    take(client, "/d", safety)
-    assert roll_back(client, "/d", "s1", call_id=201, retry_count=1) == safety
-    assert names(client, "/d") == [b"sub"]
-    assert names(client, f"/d/.snapshot/{safety}") == [b"new", b"sub"]
-
-
 def test_a_refused_roll_back_leaves_nothing(server: RunningServer, client: RpcClient) -> None:
     take(client, "/d", "s1")
     with pytest.raises(SnapshotException, match="Cannot roll /d back to snapshot gone"):
@@ -292,6 +279,32 @@ def test_a_refused_roll_back_leaves_nothing(server: RunningServer, client: RpcCl
         roll_back(client, "/d", "s1")
     assert [each.dirStatus.path for each in snapshots(client, "/d")] == [b"s1"]
     assert names(client, "/d") == [b"new", b"sub"]
+
+
+def test_a_repeated_roll_back_of_everything_is_done_once(client: RpcClient) -> None:
+    create = cairn_pb2.CreateRootSnapshotRequestProto()
+    client.call("createRootSnapshot", create, CAIRN_PROTOCOL)
+    mkdirs(client, "/new")
+
+    def roll_back_all(retry_count: int) -> str:
+        request = cairn_pb2.RollbackRootSnapshotRequestProto()
+        sending = {"call_id": 300, "retry_count": retry_count}
+        sent = client.send("rollbackRootSnapshot", request, CAIRN_PROTOCOL, **sending)
+        answer: cairn_pb2.RollbackRootSnapshotResponseProto = client.wait(sent)
+        return answer.safetySnapshot
+
+    safety = roll_back_all(0)
+    mkdirs(client, "/later")
+    assert roll_back_all(1) == safety
+    assert b"later" in names(client, "/")
+    assert b"new" not in names(client, "/")
+    assert b"new" in names(client, f"/.snapshot/{safety}")
+    client.call("setSafeMode", pb.SetSafeModeRequestProto(action=pb.SAFEMODE_ENTER))
+    finalize = cairn_pb2.FinalizeRootSnapshotRequestProto()
+    with pytest.raises(SafeModeException, match=r"Cannot finalize the root snapshot\."):
+        client.call("finalizeRootSnapshot", finalize, CAIRN_PROTOCOL)
+    client.call("setSafeMode", pb.SetSafeModeRequestProto(action=pb.SAFEMODE_LEAVE))
+    client.call("finalizeRootSnapshot", finalize, CAIRN_PROTOCOL)
 
 
 def clone(client: RpcClient, path: str, name: str, destination: str) -> None:

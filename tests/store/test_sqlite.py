@@ -220,8 +220,18 @@ def test_a_read_only_file(path: Path) -> None:
         SqliteStore(path)
 
 
+# Past rows as they lay in version 4.
+UNDO_VERSION_5 = (
+    "DROP TABLE past; CREATE TABLE past ("
+    " t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,"
+    " until INTEGER NOT NULL, since INTEGER NOT NULL, id INTEGER, data BLOB NOT NULL,"
+    " PRIMARY KEY (t, a, b, until)) WITHOUT ROWID;"
+    " CREATE INDEX past_by_until ON past (until);"
+    " CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL;"
+)
+
 # What version 4 has added.
-UNDO_VERSION_4 = (
+UNDO_VERSION_4 = UNDO_VERSION_5 + (
     "ALTER TABLE totals DROP COLUMN snapshots; ALTER TABLE totals DROP COLUMN changed;"
     " DROP INDEX past_by_until; DROP INDEX past_by_id"
 )
@@ -237,6 +247,30 @@ def test_version_1_is_brought_to_ours(path: Path) -> None:
         store = SqliteStore(path)
         assert (await store.meta())["schema version"] == str(SCHEMA_VERSION)
         assert await store.reserve("storage", 5) == 1
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_past_rows_of_version_4_are_found_again(path: Path) -> None:
+    rows = [
+        (0, 7, b"b", 5, 2, 70, b"x"),
+        (0, 7, b"a", 9, 3, 71, b"y"),
+        (100, 7, b"", 4, 1, None, b"z"),
+    ]
+
+    async def check() -> None:
+        store = SqliteStore(path)
+        store._connection.execute("UPDATE meta SET value = '4' WHERE name = 'schema version'")
+        store._connection.execute(UNDO_VERSION_5)
+        store._connection.executemany("INSERT INTO past VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        await store.close()
+        store = SqliteStore(path)
+        found = await store.scan_past((0, (0, 0, b"")), 100, 10)
+        assert [(*row.key, *row[1:]) for row in found] == sorted(rows, key=lambda row: row[3])
+        then = await store.read(Reading(past={4: Reading(keys=[(0, 7, b"a")], ids=[(0, 70)])}))
+        assert then.past[4].rows[0, 7, b"a"].data == b"y"
+        assert [row.data for row in then.past[4].ids[0, 70]] == [b"x"]
         await store.close()
 
     asyncio.run(check())

@@ -13,7 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cairnfs.store import sqlite
-from cairnfs.store.base import Batch, Conflict, Count, Key, Put, Scan, StoredReply, Touch
+from cairnfs.store.base import (
+    Batch,
+    Conflict,
+    Count,
+    Keep,
+    Key,
+    PastRow,
+    Put,
+    Scan,
+    StoredReply,
+    Touch,
+)
 from cairnfs.store.sqlite import SqliteStore, format_file
 
 KEYS: list[Key] = [(t, a, b) for t in (0, 1) for a in (1, 2) for b in (b"", b"x", b"y")]
@@ -29,9 +40,13 @@ class Model:
     children: dict[int, int] = field(default_factory=dict)
     times: dict[int, tuple[int, int]] = field(default_factory=dict)  # mtime_ms, touched
     replies: dict[int, bytes] = field(default_factory=dict)
+    past: list[PastRow] = field(default_factory=list)
     txid: int = 0
 
     def commit(self, batch: Batch) -> None:
+        for key, order in batch.keeps:
+            id, since, data = self.rows[key]
+            self.past.append(PastRow(key, self.txid + order, since, id, data))
         for key in batch.deletes:
             del self.rows[key]
         for key, id, order, data, _ in batch.puts:
@@ -46,8 +61,14 @@ class Model:
 
 
 steps = st.one_of(
-    st.tuples(st.just("put"), st.sampled_from(KEYS), st.sampled_from(IDS), st.binary(max_size=3)),
-    st.tuples(st.just("delete"), st.sampled_from(KEYS)),
+    st.tuples(
+        st.just("put"),
+        st.sampled_from(KEYS),
+        st.sampled_from(IDS),
+        st.binary(max_size=3),
+        st.booleans(),
+    ),
+    st.tuples(st.just("delete"), st.sampled_from(KEYS), st.booleans()),
     st.tuples(st.just("touch"), st.sampled_from([1, 2]), st.integers(-3, 3), st.booleans()),
     st.tuples(st.just("settle")),
     st.tuples(st.just("look")),
@@ -60,10 +81,12 @@ def batch_for(step: tuple, model: Model) -> Batch:
     batch = Batch(size=1, now_ms=5)
     batch.replies = [StoredReply(CLIENT, (model.txid,), b"reply %d" % model.txid)]
     match step:
-        case "put", key, id, data:
+        case "put", key, id, data, keeps:
             batch.puts = [Put(key, id, 1, data, key in model.rows)]
-        case "delete", key if key in model.rows:
+            batch.keeps = [Keep(key, 1)] if keeps and key in model.rows else []
+        case "delete", key, keeps if key in model.rows:
             batch.deletes = [key]
+            batch.keeps = [Keep(key, 1)] if keeps else []
         case "touch", directory, change, sets_time:
             counts = [change] + [0] * (len(Count) - 1)
             batch.touches = [Touch(directory, counts, model.txid + 1000, int(sets_time))]
@@ -88,6 +111,11 @@ def check(store: SqliteStore, model: Model) -> None:
 
 async def check_all(store: SqliteStore, model: Model) -> None:
     check(store, model)
+    for row in model.past:
+        then = store.at(row.since).row(row.key)
+        assert then is not None
+        assert (then.since, then.data) == (row.since, row.data)
+    assert await store.scan_past((0, KEYS[0]), model.txid, len(model.past) + 1) == model.past
     for number, reply in model.replies.items():
         assert await store.find_replies(CLIENT, number) == [reply]
     for prefix in {key[:2] for key in KEYS}:

@@ -20,9 +20,10 @@ from cairnfs.store.base import Batch, Conflict, Key, Store
 from cairnfs.testing.faults import ConflictingStore
 from cairnfs.testing.peers import LocalPeer, PendingCalls
 from cairnfs.transaction.calls import Call, operation
+from cairnfs.transaction.entries import NO_ENTRY, Entry
 from cairnfs.transaction.group import Run, choose_thrown_out
 from cairnfs.transaction.runner import CONFLICTS_BEFORE_ALONE_MAX
-from cairnfs.transaction.transaction import NO_ENTRY, Entry, Transaction
+from cairnfs.transaction.transaction import Transaction
 
 CREATORS = 1000
 

@@ -27,6 +27,14 @@ BlockId = NewType("BlockId", int)
 GenerationStamp = NewType("GenerationStamp", int)
 StorageNumber = NewType("StorageNumber", int)
 
+# Plain numbers: keys are compared all the time, and members of an enumeration take longer.
+_BLOCKS = int(Table.BLOCKS)
+_REPLICAS = int(Table.REPLICAS)
+_INVALIDATIONS = int(Table.INVALIDATIONS)
+_DELETIONS = int(Table.DELETIONS)
+_RECOVERIES = int(Table.RECOVERIES)
+_CHECKS = int(Table.CHECKS)
+
 
 class BlockState(enum.IntEnum):
     """How far a block is; of Hadoop's BlockUCState, UNDER_RECOVERY is `Block.is_recovering`."""
@@ -232,33 +240,33 @@ register(Table.RECOVERIES, Recovery, id_of=lambda recovery: recovery.copy_stamp)
 
 def block_key(inode_id: int, index: int) -> Key:
     """Where the block at this place in this file is kept."""
-    return (Table.BLOCKS, inode_id, INDEX.pack(index))
+    return (_BLOCKS, inode_id, INDEX.pack(index))
 
 
 def replica_key(storage: int, block_id: int) -> Key:
     """Where the replica of this block on this storage is kept."""
-    return (Table.REPLICAS, storage, NUMBER.pack(block_id))
+    return (_REPLICAS, storage, NUMBER.pack(block_id))
 
 
 def invalidation_key(storage: int, block_id: int) -> Key:
-    return (Table.INVALIDATIONS, storage, NUMBER.pack(block_id))
+    return (_INVALIDATIONS, storage, NUMBER.pack(block_id))
 
 
 def deletion_key(storage: int, block_id: int) -> Key:
-    return (Table.DELETIONS, storage, NUMBER.pack(block_id))
+    return (_DELETIONS, storage, NUMBER.pack(block_id))
 
 
 def recovery_key(block_id: int) -> Key:
-    return (Table.RECOVERIES, 0, NUMBER.pack(block_id))
+    return (_RECOVERIES, 0, NUMBER.pack(block_id))
 
 
 def copy_key(inode_id: int) -> Key:
     """Where it is kept that the last block of this file is to be copied."""
-    return (Table.RECOVERIES, 1, NUMBER.pack(inode_id))
+    return (_RECOVERIES, 1, NUMBER.pack(inode_id))
 
 
 def check_key(block_id: int, queue: CheckQueue = CheckQueue.NEW) -> Key:
-    return (Table.CHECKS, queue, NUMBER.pack(block_id))
+    return (_CHECKS, queue, NUMBER.pack(block_id))
 
 
 def datanode_key(uuid: str) -> Key:

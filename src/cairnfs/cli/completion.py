@@ -24,7 +24,7 @@ USAGE = "usage: cairn completion bash|zsh|fish\n\n" + "\n".join(HINTS.values())
 OTHERS = {
     # command: the words that may follow it
     "admin": [*ACTIONS, "--fs", "--json"],
-    "snapshot": [*SNAPSHOT_ACTIONS, "--fs", "--json", "--name", "--keep", "--dry-run"],
+    "snapshot": [*SNAPSHOT_ACTIONS, "--fs", "--json", "--name", "--keep", "--dry-run", "--wait"],
     "cluster": ["up", "down", "status", "--directory", "--json"],
     "namenode": ["--store", "--host", "--port", "--format", "--help"],
     "datanode": ["--namenode", "--data", "--host", "--port", "--help"],

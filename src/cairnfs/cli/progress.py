@@ -23,7 +23,7 @@ class Waiting:
     """
 
     def __init__(self, what: str) -> None:
-        self._what = what
+        self.what = what  # may change while it is under way
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._tell, daemon=True)
 
@@ -42,7 +42,7 @@ class Waiting:
         has_drawn = False
         while not self._is_over.wait(PATIENCE_S):
             has_drawn = True
-            text = f"{self._what}: {time.monotonic() - began_s:.0f} s"
+            text = f"{self.what}: {time.monotonic() - began_s:.0f} s"
             sys.stderr.write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\033[K")
             sys.stderr.flush()
         if has_drawn:

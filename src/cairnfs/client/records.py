@@ -286,6 +286,56 @@ class SnapshotSpace(msgspec.Struct, frozen=True):
     exclusive_bytes: int  # which its deletion would free
 
 
+class RootSnapshot(msgspec.Struct, frozen=True):
+    """The snapshot by which the whole file system can go back."""
+
+    name: str  # of a snapshot of /
+    txid: int
+    created_ms: int
+    user: str
+    rolled_back_ms: int | None = None  # when it was gone back to, unless to another one since
+    safety_snapshots: tuple[str, ...] = ()  # in these is what roll-backs of / have given up
+
+
+class TreeCounts(msgspec.Struct, frozen=True):
+    """How much there is in the file system."""
+
+    files: int
+    directories: int
+    length_bytes: int
+    space_bytes: int  # with all replicas
+
+
+class RootSnapshotStatus(msgspec.Struct, frozen=True):
+    """The root snapshot, and what has become of the file system since."""
+
+    snapshot: RootSnapshot
+    then: TreeCounts
+    now: TreeCounts
+    last_txid: int
+    hindrances: tuple[str, ...]  # paths that a roll-back would remove, with their snapshots
+
+    @property
+    def transactions(self) -> int:
+        """How many there were since it was taken."""
+        return self.last_txid - self.snapshot.txid
+
+
+class SnapshotWork(msgspec.Struct, frozen=True):
+    """What deletions and roll-backs have left to be done in the background; up to a bound."""
+
+    deleted_trees: int  # to be looked through
+    deleted_snapshots: int
+    directories_to_settle: int  # which get rows of their own
+    percent_of_snapshot: int  # of the one that is looked through now
+    bound: int
+    namenode: str | None  # which has the duty
+
+    @property
+    def is_done(self) -> bool:
+        return not (self.deleted_trees or self.deleted_snapshots or self.directories_to_settle)
+
+
 class SnapshotSchedule(msgspec.Struct, frozen=True):
     """How many snapshots of a directory are kept: the newest of each hour, day and so on."""
 

@@ -182,6 +182,11 @@ def _snapshot_changes(request: cairn_pb2.GetSnapshotChangesRequestProto) -> Even
     return "getSnapshotChanges", _snapshot(request.path, old), _snapshot(request.path, new)
 
 
+def _rolling_upgrade(request: pb.RollingUpgradeRequestProto) -> Event:
+    words = {pb.QUERY: "query", pb.START: "start", pb.FINALIZE: "finalize"}
+    return f"{words[request.action]}RollingUpgrade", None, None
+
+
 def _rollback_snapshot(request: cairn_pb2.RollbackSnapshotRequestProto) -> Event:
     return "rollbackSnapshot", _snapshot(request.path, request.snapshotName), request.path
 
@@ -261,6 +266,7 @@ _CALLS = {
     "restoreFailedStorage": Audited(_restore_failed_storage),
     "refreshNodes": Audited(_nothing("refreshNodes")),
     "finalizeUpgrade": Audited(_nothing("finalizeUpgrade")),
+    "rollingUpgrade": Audited(_rolling_upgrade),
     "setBalancerBandwidth": Audited(_nothing("setBalancerBandwidth")),
 }
 
@@ -269,6 +275,10 @@ _CAIRN_CALLS = {
     "rollbackSnapshot": Audited(_rollback_snapshot),
     "getSnapshotChanges": Audited(_snapshot_changes),
     "cloneSnapshot": Audited(_clone_snapshot),
+    "createRootSnapshot": Audited(_nothing("createRootSnapshot")),
+    "getRootSnapshotStatus": Audited(_nothing("getRootSnapshotStatus")),
+    "rollbackRootSnapshot": Audited(_nothing("rollbackRootSnapshot")),
+    "finalizeRootSnapshot": Audited(_nothing("finalizeRootSnapshot")),
     "getSnapshotSpace": Audited(_root("getSnapshotSpace")),
     "setSnapshotSchedule": Audited(
         lambda request: ("setSnapshotSchedule", request.schedule.path, None)

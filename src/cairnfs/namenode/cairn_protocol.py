@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
+from cairnfs.namenode import rolling_back
 from cairnfs.namenode.messages import encode_nothing
-from cairnfs.namenode.rolling_back import RollBack
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namenode.snapshot_messages import from_changes_cursor, to_changes
 from cairnfs.namesystem import rollback, schedules, snapshot_space, snapshots
@@ -17,14 +17,14 @@ from cairnfs.namesystem.snapshot_space import SnapshotSpace
 from cairnfs.wire.proto import cairn_pb2
 from cairnfs.wire.protocols import CAIRN_PROTOCOL, as_text
 
-CAIRN_SERVICE = Service(CAIRN_PROTOCOL)
+CALLS = Service(CAIRN_PROTOCOL)
 
 SNAPSHOTS_AT_ONCE_MAX = 1000
 
 _parse = FsPath.parse
 
 
-@CAIRN_SERVICE.handler
+@CALLS.handler
 def create_snapshots(call: IncomingCall, request: cairn_pb2.CreateSnapshotsRequestProto) -> None:
     """Of several directories at one moment: all of them, or none."""
     paths = tuple(map(_parse, request.snapshotRoots))
@@ -40,12 +40,7 @@ def create_snapshots(call: IncomingCall, request: cairn_pb2.CreateSnapshotsReque
     )
 
 
-@CAIRN_SERVICE.handler
-def rollback_snapshot(call: IncomingCall, request: cairn_pb2.RollbackSnapshotRequestProto) -> None:
-    RollBack(call, _parse(request.path), as_text(request.snapshotName)).begin()
-
-
-@CAIRN_SERVICE.handler
+@CALLS.handler
 def clone_snapshot(call: IncomingCall, request: cairn_pb2.CloneSnapshotRequestProto) -> None:
     call.run(
         rollback.clone_snapshot,
@@ -56,7 +51,7 @@ def clone_snapshot(call: IncomingCall, request: cairn_pb2.CloneSnapshotRequestPr
     )
 
 
-@CAIRN_SERVICE.handler
+@CALLS.handler
 def get_snapshot_space(call: IncomingCall, request: cairn_pb2.GetSnapshotSpaceRequestProto) -> None:
     def encode(found: list[SnapshotSpace]) -> cairn_pb2.GetSnapshotSpaceResponseProto:
         response = cairn_pb2.GetSnapshotSpaceResponseProto()
@@ -75,7 +70,7 @@ def get_snapshot_space(call: IncomingCall, request: cairn_pb2.GetSnapshotSpaceRe
     )
 
 
-@CAIRN_SERVICE.handler
+@CALLS.handler
 def get_snapshot_changes(
     call: IncomingCall, request: cairn_pb2.GetSnapshotChangesRequestProto
 ) -> None:
@@ -92,7 +87,7 @@ def get_snapshot_changes(
 # Schedules
 
 
-@CAIRN_SERVICE.handler
+@CALLS.handler
 def set_snapshot_schedule(
     call: IncomingCall, request: cairn_pb2.SetSnapshotScheduleRequestProto
 ) -> None:
@@ -100,14 +95,14 @@ def set_snapshot_schedule(
     call.run(schedules.set_schedule, encode_nothing, _parse(given.path), _from_schedule(given))
 
 
-@CAIRN_SERVICE.handler
+@CALLS.handler
 def remove_snapshot_schedule(
     call: IncomingCall, request: cairn_pb2.RemoveSnapshotScheduleRequestProto
 ) -> None:
     call.run(schedules.remove_schedule, encode_nothing, _parse(request.path))
 
 
-@CAIRN_SERVICE.handler
+@CALLS.handler
 def get_snapshot_schedules(
     call: IncomingCall, request: cairn_pb2.GetSnapshotSchedulesRequestProto
 ) -> None:
@@ -120,7 +115,7 @@ def get_snapshot_schedules(
     call.run(schedules.list_schedules, encode)
 
 
-@CAIRN_SERVICE.handler
+@CALLS.handler
 def preview_snapshot_schedule(
     call: IncomingCall, request: cairn_pb2.PreviewSnapshotScheduleRequestProto
 ) -> None:
@@ -141,3 +136,6 @@ def _from_schedule(message: cairn_pb2.SnapshotScheduleProto) -> Schedule:
         message.monthly,
         message.yearly,
     )
+
+
+CAIRN_SERVICE = Service.join(CALLS, rolling_back.CALLS)

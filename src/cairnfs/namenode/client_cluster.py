@@ -288,27 +288,6 @@ def refresh_nodes(call: IncomingCall, request: pb.RefreshNodesRequestProto) -> b
 
 
 @CALLS.handler
-def finalize_upgrade(call: IncomingCall, request: pb.FinalizeUpgradeRequestProto) -> bytes:
-    check_superuser(call)
-    return NOTHING
-
-
-@CALLS.handler
-def upgrade_status(
-    call: IncomingCall, request: pb.UpgradeStatusRequestProto
-) -> pb.UpgradeStatusResponseProto:
-    return pb.UpgradeStatusResponseProto(upgradeFinalized=True)
-
-
-@CALLS.handler
-def rolling_upgrade(call: IncomingCall, request: pb.RollingUpgradeRequestProto) -> bytes:
-    check_superuser(call)
-    if request.action == pb.QUERY:
-        return NOTHING  # there is none
-    raise UnsupportedOperationException("rolling upgrades need no preparation here")
-
-
-@CALLS.handler
 def meta_save(call: IncomingCall, request: pb.MetaSaveRequestProto) -> None:
     raise UnsupportedOperationException("metaSave is not supported: everything is in the store")
 

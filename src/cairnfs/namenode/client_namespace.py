@@ -37,6 +37,8 @@ from cairnfs.wire.protocols import CLIENT_PROTOCOL, as_text
 CALLS = Service(CLIENT_PROTOCOL)
 
 _parse = FsPath.parse
+_OVERWRITE = RenameOption.OVERWRITE.value
+_TO_TRASH = RenameOption.TO_TRASH.value
 
 
 # Looking
@@ -118,11 +120,9 @@ def rename_(call: IncomingCall, request: pb.RenameRequestProto) -> None:
 
 @CALLS.handler
 def rename2(call: IncomingCall, request: pb.Rename2RequestProto) -> None:
-    options = RenameOption.NONE
-    if request.overwriteDest:
-        options |= RenameOption.OVERWRITE
+    options = _OVERWRITE if request.overwriteDest else 0
     if request.moveToTrash:
-        options |= RenameOption.TO_TRASH
+        options |= _TO_TRASH
     call.run(rename.rename2, encode_nothing, _parse(request.src), _parse(request.dst), options)
 
 

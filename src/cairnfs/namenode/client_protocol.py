@@ -10,6 +10,7 @@ from cairnfs.namenode import (
     client_open_files,
     client_reading,
     client_snapshots,
+    client_upgrades,
 )
 from cairnfs.namenode.service import Service
 
@@ -20,5 +21,6 @@ CLIENT_SERVICE = Service.join(
     client_open_files.CALLS,
     client_snapshots.CALLS,
     client_cluster.CALLS,
+    client_upgrades.CALLS,
     client_absent.CALLS,
 )

@@ -37,6 +37,7 @@ from cairnfs.namesystem import (
     quota_operations,
     rename,
     rollback,
+    root_snapshot,
     snapshot_changes,
     snapshot_diff,
     snapshots,
@@ -49,6 +50,7 @@ from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
+from cairnfs.namesystem.snapshot_records import RootSnapshot
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.transaction.calls import CallKey, Operation, R
 from cairnfs.transaction.runner import RunnerStatistics, stopped
@@ -364,8 +366,21 @@ class ClientProtocol:
     def list_snapshottable(self) -> list[snapshots.SnapshottableInfo]:
         return self._call(snapshots.list_snapshottable)
 
-    def rollback_snapshot(self, path: str, name: str) -> None:
-        self._call(rollback.rollback_snapshot, FsPath.parse(path), name)
+    def rollback_snapshot(self, path: str, name: str, safety: str = "") -> str:
+        """Back to a snapshot; what is given up is in another one, if that is named."""
+        return self._call(rollback.rollback_snapshot, FsPath.parse(path), name, safety)
+
+    def create_root_snapshot(self, name: str = "") -> RootSnapshot:
+        return self._call(root_snapshot.create_root_snapshot, name)
+
+    def get_root_snapshot_status(self) -> root_snapshot.RootStatus | None:
+        return self._call(root_snapshot.get_root_snapshot_status)
+
+    def rollback_root_snapshot(self, safety: str) -> str:
+        return self._call(root_snapshot.rollback_root_snapshot, safety)
+
+    def finalize_root_snapshot(self) -> tuple[str, ...]:
+        return self._call(root_snapshot.finalize_root_snapshot)
 
     def clone_snapshot(self, path: str, name: str, destination: str) -> None:
         self._call(rollback.clone_snapshot, FsPath.parse(path), name, FsPath.parse(destination))

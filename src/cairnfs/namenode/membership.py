@@ -50,6 +50,10 @@ _RENEW = (
     "UPDATE duties SET expires = greatest(expires, clock_timestamp() + $4)"
     " WHERE name = $1 AND member = $2 AND epoch = $3 AND expires >= clock_timestamp() RETURNING 1"
 )
+_OWNER = (
+    "SELECT m.address FROM duties d JOIN members m ON m.id = d.member AND m.epoch = d.epoch"
+    " WHERE d.name = $1 AND d.expires >= clock_timestamp()"
+)
 _RELEASE = "DELETE FROM duties WHERE name = $1 AND member = $2 AND epoch = $3 RETURNING 1"
 _RELEASE_ALL = "DELETE FROM duties WHERE member = $1 AND epoch = $2 RETURNING 1"
 
@@ -139,6 +143,11 @@ class PostgresMembership:
     def holds(self, duty: str) -> bool:
         """Whether this duty is ours for certain, at this moment."""
         return _now_s() < self._leases.get(duty, 0.0)
+
+    async def owner(self, duty: str) -> str | None:
+        """The address of the NameNode that does this duty, if one does."""
+        found = await self._store.fetch(_OWNER, duty)
+        return found[0][0] if found else None
 
     async def _lease(self, statement: str, duty: str, lease_s: float) -> bool:
         asked_s = _now_s()

@@ -64,6 +64,7 @@ def encode_first_field(message: bytes) -> bytes:
 
 # File statuses
 
+_SYMLINK = Kind.SYMLINK
 _HAS_ACL = int(hdfs_pb2.HdfsFileStatusProto.HAS_ACL)
 _SNAPSHOT_ENABLED = int(hdfs_pb2.HdfsFileStatusProto.SNAPSHOT_ENABLED)
 _STATUS = hdfs_pb2.HdfsFileStatusProto()
@@ -89,7 +90,7 @@ def encode_status(status: FileStatus) -> bytes:
     message.storagePolicy = 0
     flags = _HAS_ACL if status.has_acl else 0
     message.flags = flags | _SNAPSHOT_ENABLED if status.is_snapshottable else flags
-    if kind is Kind.SYMLINK:
+    if kind is _SYMLINK:
         message.symlink = (status.target or "").encode()
         encoded = message.SerializeToString()
         message.ClearField("symlink")

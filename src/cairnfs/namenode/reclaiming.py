@@ -1,11 +1,21 @@
-"""The reclaim duty: what was deleted, files, directories and snapshots, is worked off in steps."""
+"""The reclaim duty: what was deleted, files, directories and snapshots, is worked off in steps.
+
+After that, directories whose content comes from a snapshot that nobody sees any more get rows of
+their own (`settling`), so that what only their origins hold can go as well.
+
+It is never urgent.  While others have calls to be answered, each step is followed by a rest
+that is several times as long, so that hardly any of those calls meets a step.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from time import perf_counter
 
 from cairnfs.clock import Clock
 from cairnfs.namesystem.reclaim import reclaim, reclaim_past, release_orphans
+from cairnfs.namesystem.settling import settle
 from cairnfs.namesystem.snapshot_records import Removal
 from cairnfs.store.base import Key, Reading, Row, Scan, Store
 from cairnfs.store.schema import NUMBER, PAIR, Table
@@ -15,10 +25,36 @@ from cairnfs.transaction.records import decode
 from cairnfs.transaction.runner import Runner, run
 
 ORPHANS_PAGE = 100  # detached subtrees looked at in one step
-PAST_PAGE = 100  # past rows looked at in one transaction
+PAST_PAGE = 32  # past rows looked at in one transaction: other callers wait for it
+SETTLING_PAGE = 10  # directories looked at in one step
 MOMENTS_PAGE = 1000
 SETTLING_MS = 2 * REFRESH_MS
 _LAST_ID = 2**64 - 1
+
+RESTS = 9  # times as long as the step before, if anybody else is there
+REST_MIN_S = 0.005
+REST_MAX_S = 0.02
+
+
+class Pace:
+    """Leaves most of the time to others while they have something to do."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._statistics = runner.statistics
+        self._calls_seen = 0
+        self._began_s = 0.0
+
+    def begin(self) -> None:
+        """A step begins."""
+        self._began_s = perf_counter()
+
+    async def rest(self, own_calls: int = 1) -> None:
+        """A step is done; wait, if others have called since the one before."""
+        calls = self._statistics.calls
+        others, self._calls_seen = calls - self._calls_seen - own_calls, calls
+        if others > 0:
+            took_s = perf_counter() - self._began_s
+            await asyncio.sleep(min(max(RESTS * took_s, REST_MIN_S), REST_MAX_S))
 
 
 class Reclaiming:
@@ -31,10 +67,15 @@ class Reclaiming:
         self._store = store
         self._clock = clock
         self._is_ours = is_ours
+        self._pace = Pace(runner)
 
     async def step(self) -> int:
         """A bounded part of it; more than 0: there is more to do at once."""
-        return await self._reclaim_orphans() or await self._reclaim_removed_snapshot()
+        return (
+            await self._reclaim_orphans()
+            or await self._reclaim_removed_snapshot()
+            or await self._settle()
+        )
 
     async def _reclaim_orphans(self) -> int:
         """Look at a bounded number of rows of detached subtrees; how many subtrees are left."""
@@ -42,7 +83,9 @@ class Reclaiming:
         for row in orphans:
             if not self._is_ours():
                 break
+            self._pace.begin()
             await run(self._runner, Call(reclaim, NUMBER.unpack(row.key[2])))
+            await self._pace.rest()
         return len(orphans)
 
     async def _reclaim_removed_snapshot(self) -> int:
@@ -53,17 +96,66 @@ class Reclaiming:
         key, work = removals[0].key, decode(Table.REMOVALS, removals[0].data)
         if self._store.local is None and self._clock.now_ms() < work.deleted_ms + SETTLING_MS:
             return 0  # another NameNode may not know yet that it is gone
+        self._pace.begin()
         until = await self._next_snapshot(*PAIR.unpack(key[2]))
         if work.is_past_done:
             await run(self._runner, Call(release_orphans, (key, until)))
         else:
             await self._reclaim_past(key, work, until)
+        await self._pace.rest()
         return 1
 
     async def _reclaim_past(self, key: Key, work: Removal, until: int) -> None:
         after = (work.until, (work.table, work.a, work.b))
         rows = await self._store.scan_past(after, until, PAST_PAGE)
         await run(self._runner, Call(reclaim_past, (key, rows, len(rows) < PAST_PAGE)))
+
+    async def _settle(self) -> int:
+        """Give some directories rows for what comes from snapshots that are gone; how many."""
+        keys = await self._unsettled(SETTLING_PAGE)
+        for key in keys:
+            if not self._is_ours():
+                return 0
+            self._pace.begin()
+            await run(self._runner, Call(settle, (key,)))
+            await self._pace.rest()
+        return len(keys)
+
+    async def count_unsettled(self, limit: int) -> int:
+        """How many directories are known to be left for that, up to so many."""
+        return len(await self._unsettled(limit))
+
+    async def _unsettled(self, limit: int) -> list[Key]:
+        """Notes of directories whose origin is a moment of which nobody sees a snapshot."""
+        named: set[int] | None = None
+        found: list[Key] = []
+        after = b""
+        while len(found) < limit:
+            page = await self._scan(Table.LAYERED, after, limit - len(found))
+            if not page:
+                break
+            if named is None:
+                named = await self._named_moments()
+            txid, _ = PAIR.unpack(page[0].key[2])
+            if txid in named:
+                after = PAIR.pack(txid, _LAST_ID)
+                continue
+            keys = [row.key for row in page if PAIR.unpack(row.key[2])[0] == txid]
+            found += keys
+            after = keys[-1][2]
+        return found
+
+    async def _named_moments(self) -> set[int]:
+        """The TxIDs of the snapshots that somebody sees."""
+        named: set[int] = set()
+        after = b""
+        while page := await self._scan(Table.MOMENTS, after, MOMENTS_PAGE):
+            moments = [decode(Table.MOMENTS, row.data) for row in page]
+            named |= {moment.txid for moment in moments if moment.name}
+            if len(page) < MOMENTS_PAGE:
+                break
+            after = page[-1].key[2]
+        return named
 
     async def _next_snapshot(self, txid: int, inode_id: int) -> int:
         """The TxID of the same inode's next snapshot; if there is none, the latest of all."""

@@ -1,8 +1,8 @@
-"""The steps of rollbackSnapshot: a snapshot of what is given up, and then the roll-back.
+"""CairnProtocol: back to a snapshot, and the root snapshot.
 
-They are transactions of their own, since a snapshot has what was committed before it.  Invariant:
-a roll-back that is refused leaves no snapshot behind; a call that is repeated, because its answer
-was lost or its NameNode died, goes on where it was and names the same snapshot.
+A roll-back is one transaction, with the snapshot of what is given up: whenever its NameNode dies,
+it is done or has not begun, and a call that is repeated is answered alike by any of them.  What
+it leaves to be done is a duty (`reclaiming`), which another NameNode takes over.
 """
 
 from __future__ import annotations
@@ -10,78 +10,112 @@ from __future__ import annotations
 import hashlib
 import os
 
-from cairnfs.errors import RetriableException, SnapshotException
-from cairnfs.namenode.service import IncomingCall
-from cairnfs.namesystem import rollback, snapshots
+from cairnfs.namenode.call_tasks import answer_with
+from cairnfs.namenode.service import IncomingCall, Service
+from cairnfs.namenode.snapshot_work import measure_work
+from cairnfs.namesystem import rollback, root_snapshot
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.snapshots import SnapshotInfo
+from cairnfs.namesystem.root_snapshot import RootStatus, TreeCounts
+from cairnfs.namesystem.snapshot_records import RootSnapshot
 from cairnfs.transaction.calls import CallKey
 from cairnfs.wire.proto import cairn_pb2
+from cairnfs.wire.protocols import CAIRN_PROTOCOL, as_text
+
+CALLS = Service(CAIRN_PROTOCOL)
 
 SAFETY_PREFIX = "before-rollback-"
 _TOKEN_BYTES = 6
 
 
-class RollBack:
-    """One call, on its way."""
+@CALLS.handler
+def rollback_snapshot(call: IncomingCall, request: cairn_pb2.RollbackSnapshotRequestProto) -> None:
+    call.run(
+        rollback.rollback_snapshot,
+        lambda safety: cairn_pb2.RollbackSnapshotResponseProto(safetySnapshot=safety),
+        FsPath.parse(request.path),
+        as_text(request.snapshotName),
+        name_safety_snapshot(call.key),
+    )
 
-    def __init__(self, call: IncomingCall, path: FsPath, name: str) -> None:
-        self._call = call
-        self._path = path
-        self._name = name
-        self._safety = name_safety_snapshot(call.key)
 
-    def begin(self) -> None:
-        """See first whether there is anything to go back to: else nothing is changed."""
-        self._call.namenode.safe_mode.check_off("rollback_snapshot", (self._path,))
-        self._call.start(snapshots.list_snapshots, self._looked, self._call.caller, self._path)
+@CALLS.handler
+def create_root_snapshot(
+    call: IncomingCall, request: cairn_pb2.CreateRootSnapshotRequestProto
+) -> None:
+    def encode(taken: RootSnapshot) -> cairn_pb2.CreateRootSnapshotResponseProto:
+        return cairn_pb2.CreateRootSnapshotResponseProto(snapshot=to_root_snapshot(taken))
 
-    def _looked(self, found: list[SnapshotInfo] | None, error: BaseException | None) -> None:
-        if found is None:
-            raise error or AssertionError
-        names = {info.name.decode() for info in found}
-        if self._name not in names:
-            raise SnapshotException(
-                f"Cannot roll {self._path} back to snapshot {self._name}: it does not exist."
-            )
-        if self._call.is_retry and self._safety in names:
-            self._saved((), None)
-            return
-        self._call.start(
-            snapshots.create_snapshots,
-            self._saved,
-            self._call.caller,
-            (self._path,),
-            self._safety,
-            is_reply=False,
-        )
+    call.run(root_snapshot.create_root_snapshot, encode, as_text(request.snapshotName))
 
-    def _saved(self, result: tuple[str, ...] | None, error: BaseException | None) -> None:
-        if error is not None:
-            raise error
-        self._call.start(
-            rollback.rollback_snapshot, self._rolled_back, self._call.caller, self._path, self._name
-        )
 
-    def _rolled_back(self, result: None, error: BaseException | None) -> None:
-        if error is None:
-            self._call.answer(cairn_pb2.RollbackSnapshotResponseProto(safetySnapshot=self._safety))
-            return
-        refusal = error
-        if isinstance(error, RetriableException):  # perhaps it is done: then it may be undone
-            raise error
+@CALLS.handler
+def rollback_root_snapshot(
+    call: IncomingCall, request: cairn_pb2.RollbackRootSnapshotRequestProto
+) -> None:
+    call.run(
+        root_snapshot.rollback_root_snapshot,
+        lambda safety: cairn_pb2.RollbackRootSnapshotResponseProto(safetySnapshot=safety),
+        name_safety_snapshot(call.key),
+    )
 
-        def removed(result: None, error: BaseException | None) -> None:
-            self._call.fail(refusal)
 
-        self._call.start(
-            snapshots.delete_snapshot,
-            removed,
-            self._call.caller,
-            self._path,
-            self._safety,
-            is_reply=False,
-        )
+@CALLS.handler
+def finalize_root_snapshot(
+    call: IncomingCall, request: cairn_pb2.FinalizeRootSnapshotRequestProto
+) -> None:
+    call.run(
+        root_snapshot.finalize_root_snapshot,
+        lambda deleted: cairn_pb2.FinalizeRootSnapshotResponseProto(deletedSnapshots=deleted),
+    )
+
+
+@CALLS.handler
+def get_root_snapshot_status(
+    call: IncomingCall, request: cairn_pb2.GetRootSnapshotStatusRequestProto
+) -> None:
+    answer_with(call, _root_snapshot_status(call))
+
+
+async def _root_snapshot_status(call: IncomingCall) -> cairn_pb2.GetRootSnapshotStatusResponseProto:
+    namenode = call.namenode
+    status: RootStatus | None = await namenode.call(
+        root_snapshot.get_root_snapshot_status, call.caller
+    )
+    response = cairn_pb2.GetRootSnapshotStatusResponseProto()
+    if status is not None:
+        response.snapshot.CopyFrom(to_root_snapshot(status.snapshot))
+        response.then.CopyFrom(_to_counts(status.then))
+        response.now.CopyFrom(_to_counts(status.now))
+        response.lastTxid = await namenode.store.last_txid()
+        response.hindrances.extend(status.hindrances)
+    return response
+
+
+@CALLS.handler
+def get_snapshot_work(call: IncomingCall, request: cairn_pb2.GetSnapshotWorkRequestProto) -> None:
+    answer_with(call, measure_work(call.namenode))
+
+
+def to_root_snapshot(taken: RootSnapshot) -> cairn_pb2.RootSnapshotProto:
+    message = cairn_pb2.RootSnapshotProto(
+        snapshotName=taken.name.decode(),
+        txid=taken.txid,
+        createdMs=taken.created_ms,
+        user=taken.user,
+        safetySnapshots=[name.decode() for name in taken.safety],
+    )
+    if taken.rolled_back_ms:
+        message.rolledBackMs = taken.rolled_back_ms
+    return message
+
+
+def _to_counts(counts: TreeCounts) -> cairn_pb2.TreeCountsProto:
+    return cairn_pb2.TreeCountsProto(
+        files=counts.files,
+        directories=counts.directories,
+        lengthBytes=counts.length_bytes,
+        spaceBytes=counts.space_bytes,
+    )
 
 
 def name_safety_snapshot(key: CallKey | None) -> str:

@@ -6,7 +6,7 @@ nobody; a directory's modification time goes to its totals, where children set i
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from cairnfs.errors import (
     AccessControlException,
@@ -120,6 +120,6 @@ def check_access(tx: Transaction, caller: Caller, path: FsPath, access: int) -> 
 
 def _replace(tx: Transaction, inode: Inode, **changes: object) -> None:
     """Write the inode with other attributes, if they are other ones."""
-    changed = msgspec.structs.replace(inode, **changes)
+    changed = replace(inode, **changes)
     if changed != inode:
         tx.put(key_of(inode), changed)

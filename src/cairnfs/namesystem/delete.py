@@ -37,6 +37,11 @@ from cairnfs.transaction.calls import operation
 from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
 
+_CHILDREN = int(Count.CHILDREN)
+_INODES = Table.INODES
+_ORPHANS = int(Table.ORPHANS)
+_WRITE = Access.WRITE.value
+
 
 class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A detached inode; what is below it is still to be reclaimed."""
@@ -49,6 +54,7 @@ class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_holding: bool = False  # and some of that is needed by a snapshot
     is_attached: bool = False  # it is part of another orphan, which is held
     is_content: bool = False  # a directory has lost its content, but is still there
+    origin_of: InodeId = InodeId(0)  # or has lost its origin alone, which snapshots may show
 
 
 register(Table.ORPHANS, Orphan)
@@ -66,14 +72,14 @@ def delete(tx: Transaction, caller: Caller, path: FsPath, recursive: bool) -> bo
     if target is None:
         return False
     if target.is_directory:
-        if tx.totals(target.id).counts[Count.CHILDREN]:
+        if tx.totals(target.id).counts[_CHILDREN]:
             if not recursive:
                 raise PathIsNotEmptyDirectoryException(f"{lookup.path} is non empty")
             if lookup.path.is_root:
                 return False
             tx.require_alone()
         else:
-            tx.expect_empty(Table.INODES, target.children_id)
+            tx.expect_empty(_INODES, target.children_id)
     if lookup.path.is_root:
         return False
     check_without_snapshots(tx, lookup, target)
@@ -91,7 +97,7 @@ def check_may_remove(
     if parent is not None and not lookup.path.is_root:
         if target is not None:
             check_sticky(caller, parent, target, lookup.path)
-        check_access(caller, parent, Access.WRITE, lookup.path, len(lookup.ancestors) - 1)
+        check_access(caller, parent, _WRITE, lookup.path, len(lookup.ancestors) - 1)
     if with_subtree and target is not None:
         check_subtree_access(tx, caller, lookup.path, target, Access.ALL, to_delete=True)
 
@@ -134,4 +140,4 @@ def detach_blocks(tx: Transaction, file: Inode, blocks: Sequence[tuple[Key, Bloc
 
 def orphan_key(id: int) -> Key:
     """Where an orphan is kept: by what its rows are below, not all of which are inodes' ids."""
-    return (Table.ORPHANS, 0, NUMBER.pack(id))
+    return (_ORPHANS, 0, NUMBER.pack(id))

@@ -56,6 +56,8 @@ ITEMS_MARGIN = 100_000  # more than a directory can grow by while a number is pe
 
 _CHILDREN = int(Count.CHILDREN)
 _DIRECTORY = Kind.DIRECTORY
+_WRITE = Access.WRITE.value
+_READ_EXECUTE = Access.READ_EXECUTE.value
 
 
 class Listing(msgspec.Struct, frozen=True, gc=False):
@@ -109,7 +111,7 @@ def mkdirs(
             raise FileAlreadyExistsException(f"Path is not a directory: {path}")
         return True
 
-    check_ancestor_access(caller, lookup, Access.WRITE)
+    check_ancestor_access(caller, lookup, _WRITE)
     if not create_parents:
         check_parent_exists(lookup)
 
@@ -162,7 +164,7 @@ def get_listed_inodes(
         return None
     if not target.is_directory:
         return Page([target], {}, 0, tells_names=False)
-    check_access(caller, target, Access.READ_EXECUTE, lookup.path)
+    check_access(caller, target, _READ_EXECUTE, lookup.path)
     if lookup.is_dot_snapshot:
         return _list_snapshots(tx, target.id, start_after, limit)
     rows = lookup.rows
@@ -174,7 +176,7 @@ def get_listed_inodes(
         return Page(inodes, totals, 0)
     # How many are left matters to nobody, only whether there are: a count of
     # the names before `start_after` would cost a walk.
-    children = totals_of(rows, target).counts[Count.CHILDREN]
+    children = totals_of(rows, target).counts[_CHILDREN]
     return Page(inodes[:limit], totals, max(1, children - limit))
 
 
@@ -200,9 +202,7 @@ def get_content_summary(tx: Transaction, caller: Caller, path: FsPath) -> Conten
     if target.is_directory:
         # HDFS adds up only what the caller may list: the superuser alone is spared the walk.
         rows = lookup.rows
-        check_subtree_access(
-            rows, caller, lookup.path, target, Access.READ_EXECUTE, to_delete=False
-        )
+        check_subtree_access(rows, caller, lookup.path, target, _READ_EXECUTE, to_delete=False)
         counts = totals_of(rows, target).counts
         return ContentSummary(
             counts[Count.LENGTH_BYTES],
@@ -250,7 +250,7 @@ def add_directory(
         id=InodeId(tx.next_inode_id()),
         parent_id=InodeId(parent.children_id),
         name=name,
-        kind=Kind.DIRECTORY,
+        kind=_DIRECTORY,
         mode=mode,
         owner=caller.user,
         group=parent.group,
@@ -336,7 +336,7 @@ def _reserved_status(tx: Transaction, name: bytes) -> FileStatus:
 
 def _status_without_inode(name: bytes, *, mode: int, group: str, time_ms: int) -> FileStatus:
     return FileStatus(
-        kind=Kind.DIRECTORY,
+        kind=_DIRECTORY,
         name=name,
         length_bytes=0,
         mode=mode,

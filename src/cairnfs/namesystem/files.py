@@ -72,6 +72,8 @@ class CreateFlag(enum.IntFlag):
 # Plain numbers, as the flags of `create` are: those of an enumeration cost as much as all of it.
 _CREATE = CreateFlag.CREATE.value
 _OVERWRITE = CreateFlag.OVERWRITE.value
+_WRITE = Access.WRITE.value
+_FILE = Kind.FILE
 
 
 @operation(at_most_once=True)
@@ -95,13 +97,13 @@ def create(
     leases.check_holder(holder)
     may_create, may_overwrite = bool(flags & _CREATE), bool(flags & _OVERWRITE)
     lookup = resolve_to_create(tx, caller, path)
-    check_ancestor_access(caller, lookup, Access.WRITE)
+    check_ancestor_access(caller, lookup, _WRITE)
     existing = lookup.target
     if existing is not None:
         if existing.is_directory:
             raise FileAlreadyExistsException(f"{lookup.path} already exists as a directory")
         if may_overwrite:
-            check_access(caller, existing, Access.WRITE, lookup.path)
+            check_access(caller, existing, _WRITE, lookup.path)
     else:
         if not create_parents:
             check_parent_exists(lookup)
@@ -185,7 +187,7 @@ def set_replication(tx: Transaction, caller: Caller, path: FsPath, replication: 
     lookup = resolve_to_write(tx, caller, path)
     file = lookup.target
     if lookup.target is not None:
-        check_access(caller, lookup.target, Access.WRITE, lookup.path)
+        check_access(caller, lookup.target, _WRITE, lookup.path)
     if file is None or not file.is_file:
         return False
     if file.replication == replication:
@@ -248,7 +250,7 @@ def _new_file(
         id=InodeId(tx.next_inode_id()),
         parent_id=InodeId(parent.children_id),
         name=name,
-        kind=Kind.FILE,
+        kind=_FILE,
         mode=mode,
         owner=caller.user,
         group=parent.group,

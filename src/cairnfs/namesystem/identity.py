@@ -10,7 +10,7 @@ from __future__ import annotations
 from cairnfs.namesystem.inodes import ROOT_ID, Inode
 from cairnfs.namesystem.layers import Identity, child_of, content_key, identity_key, parent_of
 from cairnfs.store.schema import Table
-from cairnfs.transaction.transaction import Rows
+from cairnfs.transaction.rows import Rows
 
 
 def identity_of(inode: Inode) -> int:

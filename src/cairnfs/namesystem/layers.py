@@ -24,13 +24,16 @@ from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.records import Block, block_key
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin
 from cairnfs.store.base import Count, Key, Totals
-from cairnfs.store.schema import NUMBER, Table
+from cairnfs.store.schema import NUMBER, PAIR, Table
 from cairnfs.transaction.moments import Moment, moment_key
 from cairnfs.transaction.records import register
-from cairnfs.transaction.transaction import Counts, Rows, Transaction
+from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.transaction import Counts, Transaction
 
 _INODES = int(Table.INODES)
 _WHITEOUTS = int(Table.WHITEOUTS)
+_CONTENTS = int(Table.CONTENTS)
+_IDENTITIES = int(Table.IDENTITIES)
 _PINNED: Counts = ((int(Count.CHILDREN), 1),)
 _RELEASED: Counts = ((int(Count.CHILDREN), -1),)
 _PAGE = 1000
@@ -52,6 +55,13 @@ class Identity(msgspec.Struct, frozen=True, array_like=True, gc=False):
     inode_id: InodeId
 
 
+class Layered(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A note that a directory has an origin, in the order of the origins' TxIDs."""
+
+    after: bytes = b""  # up to here it has rows of its own for all that comes from there
+
+
+register(Table.LAYERED, Layered)
 register(Table.IDENTITIES, Identity)
 register(Table.WHITEOUTS, Whiteout)
 register(Table.CONTENTS, Content)
@@ -62,11 +72,15 @@ def whiteout_key(content_id: int, name: bytes) -> Key:
 
 
 def content_key(content_id: int) -> Key:
-    return (Table.CONTENTS, 0, NUMBER.pack(content_id))
+    return (_CONTENTS, 0, NUMBER.pack(content_id))
+
+
+def layered_key(origin: Origin, inode_id: int) -> Key:
+    return (Table.LAYERED, 0, PAIR.pack(origin.txid, inode_id))
 
 
 def identity_key(identity: int) -> Key:
-    return (Table.IDENTITIES, 0, NUMBER.pack(identity))
+    return (_IDENTITIES, 0, NUMBER.pack(identity))
 
 
 # Looking.
@@ -148,7 +162,10 @@ def hide(tx: Transaction, directory: Inode, name: bytes) -> None:
 
 def materialize(tx: Transaction, inodes: tuple[Inode, ...]) -> tuple[Inode, ...]:
     """The inodes along a path, each with a row of its own."""
-    if not any(inode.is_virtual for inode in inodes):
+    for inode in inodes:
+        if inode.is_virtual:
+            break
+    else:
         return inodes
     way: list[Inode] = []
     for inode in inodes:
@@ -216,6 +233,7 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         totals = totals_of(tx, inode)
         tx.add(id, own_totals(totals), mtime_ms=totals.mtime_ms if totals.touched else -1)
         tx.add(inode.origin.pin, _PINNED)
+        tx.put_new(layered_key(inode.origin, id), Layered())
     elif inode.is_file:
         copy_blocks(tx, inode, id)
     return own
@@ -318,6 +336,8 @@ def _virtual(child: Inode, origin: Origin) -> Inode:
         is_virtual=True,
         origin=own,
         content_id=0,
+        is_snapshottable=False,
+        snapshots=0,
         # A file that was open then is closed here, as long as it was.
         under_construction=False,
         has_open_block=False,

@@ -35,6 +35,9 @@ HARD_LIMIT_MS = 20 * 60_000  # after this, the file is closed (dfs.namenode.leas
 NAMENODE_HOLDER = "HDFS_NameNode"  # as Hadoop calls it
 HOLDERS_PAGE = 100  # clients looked at by one transaction
 
+_LEASES = int(Table.LEASES)
+_HOLDERS = int(Table.HOLDERS)
+
 
 class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The right to write to one file."""
@@ -60,11 +63,11 @@ register(Table.HOLDERS, Holder)
 
 
 def lease_key(inode_id: int) -> Key:
-    return (Table.LEASES, 0, NUMBER.pack(inode_id))
+    return (_LEASES, 0, NUMBER.pack(inode_id))
 
 
 def holder_key(holder: str) -> Key:
-    return (Table.HOLDERS, 0, holder.encode())
+    return (_HOLDERS, 0, holder.encode())
 
 
 def grant(tx: Transaction, inode_id: InodeId, holder: str, caller: Caller) -> None:

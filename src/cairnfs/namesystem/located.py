@@ -25,7 +25,8 @@ from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.transaction import Transaction, ask_all
+from cairnfs.transaction.rows import ask_all
+from cairnfs.transaction.transaction import Transaction
 
 LOCATIONS_LIMIT = LISTING_LIMIT  # of replicas in one page of a listing, near enough
 

@@ -34,7 +34,8 @@ from cairnfs.store.base import Count, Key, Reading
 from cairnfs.store.schema import Table
 from cairnfs.transaction.hints import Hints
 from cairnfs.transaction.records import register
-from cairnfs.transaction.transaction import Rows, Transaction
+from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.transaction import Transaction
 
 register(Table.INODES, Inode, id_of=lambda inode: inode.id)
 
@@ -98,7 +99,7 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
     if path.snapshot_index >= 0:
         return _resolve_in_snapshot(tx, path)
     components = path.components
-    inodes, covered = tx.recall(components[:-1]) or _walk(tx, components[:-1])
+    inodes, covered, above = tx.recall(components[:-1]) or _walk(tx, components[:-1])
     found = len(inodes) - 1
     if components and found == len(components) - 1 and inodes[-1].kind is _DIRECTORY:
         directory = inodes[-1]
@@ -112,9 +113,11 @@ def resolve(tx: Transaction, path: FsPath) -> Lookup:
             found += 1
             if child.covered_txid > covered:
                 covered = child.covered_txid
+            if child.kind is _DIRECTORY and not child.is_virtual:
+                above = (*above, child.id)
     tx.cover(covered)
     if tx.covered:
-        tx.mark(lambda: [i.id for i in inodes if i.kind is _DIRECTORY and not i.is_virtual])
+        tx.mark(above)
     return Lookup(path, inodes, components[found:], covered, tx)
 
 
@@ -166,8 +169,12 @@ def _as_directory(file: Inode) -> Inode:
     return msgspec.structs.replace(file, kind=Kind.DIRECTORY, mode=mode)
 
 
-def _walk(tx: Transaction, names: tuple[bytes, ...]) -> tuple[tuple[Inode, ...], int]:
-    """The inodes from the root on as far as there are any, and the latest TxID that covers them.
+Way = tuple[tuple[Inode, ...], int, tuple[InodeId, ...]]
+"""Inodes from the root on, the latest TxID that covers them, and which of them have totals."""
+
+
+def _walk(tx: Transaction, names: tuple[bytes, ...]) -> Way:
+    """The inodes from the root on as far as there are any.
 
     The way to a directory is remembered: most calls go where others have just gone.
     """
@@ -189,7 +196,8 @@ def _walk(tx: Transaction, names: tuple[bytes, ...]) -> tuple[tuple[Inode, ...],
         keys.append(key)
         if inode.covered_txid > covered:
             covered = inode.covered_txid
-    way = tuple(inodes), covered
+    above = tuple(i.id for i in inodes if i.kind is _DIRECTORY and not i.is_virtual)
+    way = tuple(inodes), covered, above
     if len(inodes) > len(names) and not inode.is_virtual:
         tx.memorize(names, way, keys)
     return way
@@ -340,9 +348,11 @@ def path_of(tx: Transaction, id: InodeId) -> FsPath | None:
 def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     """The rows that the paths among a call's arguments lead to, as far as is known."""
     reading = Reading(keys=[ROOT_KEY])
+    root = hints.get(ROOT_KEY)
+    top_id = ROOT_ID if root is None else root.children_id
     for argument in _paths_among(arguments):
         path = argument.without_raw() if argument.is_reserved else argument
-        parent_id: int = ROOT_ID
+        parent_id: int = top_id
         hint = None
         for name in path.components:
             key = (_INODES, parent_id, name)
@@ -351,8 +361,10 @@ def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
             if hint is None:
                 break
             parent_id = hint.children_id
-        if not path.components or (hint is not None and hint.is_directory):
-            reading.totals.append(parent_id)
+        if not path.components:
+            reading.totals.append(ROOT_ID)
+        elif hint is not None and hint.is_directory:
+            reading.totals.append(hint.id)
     return reading
 
 

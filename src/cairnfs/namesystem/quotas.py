@@ -24,7 +24,8 @@ from cairnfs.namesystem.inodes import QUOTA_UNSET, ROOT_ID, Inode, Kind, Quota
 from cairnfs.namesystem.layers import totals_of
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.store.base import Count
-from cairnfs.transaction.transaction import Counts, Rows, Transaction
+from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.transaction import Counts, Transaction
 
 ONE_FILE: Counts = ((int(Count.FILES), 1), (int(Count.INODES), 1))
 ONE_DIRECTORY: Counts = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
@@ -35,6 +36,9 @@ SPACE_MAX_BYTES = 2**62
 _LARGE_BYTES = 2**36  # less than that would take millions of calls to overflow a counter
 
 _CHILDREN = int(Count.CHILDREN)
+_DIRECTORY = Kind.DIRECTORY
+_FILE = Kind.FILE
+_COUNTED_THEMSELVES = (int(Count.DIRECTORIES), int(Count.INODES))
 _ONE_CHILD = ((_CHILDREN, 1),)
 _ONE_CHILD_LESS = ((_CHILDREN, -1),)
 _OF_KIND = {Kind.FILE: ONE_FILE, Kind.DIRECTORY: ONE_DIRECTORY, Kind.SYMLINK: ONE_SYMLINK}
@@ -65,13 +69,13 @@ def space(length_bytes: int, charged_bytes: int) -> Counts:
 
 def subtree(tx: Rows, inode: Inode) -> Counts:
     """What an inode and everything below it count for in the directories above."""
-    if inode.kind is Kind.DIRECTORY:
+    if inode.kind is _DIRECTORY:
         totals = totals_of(tx, inode).counts
         return tuple(
-            (count, totals[count] + (count in (Count.DIRECTORIES, Count.INODES)))
+            (count, totals[count] + (count in _COUNTED_THEMSELVES))
             for count in range(1, len(totals))
         )
-    if inode.kind is Kind.FILE and inode.block_count:
+    if inode.kind is _FILE and inode.block_count:
         return _OF_KIND[inode.kind] + space(inode.visible_bytes, charged_space(inode))
     return _OF_KIND[inode.kind]
 
@@ -93,7 +97,7 @@ def reported_quota(inode: Inode) -> Quota:
 
 
 def negative(counts: Counts) -> Counts:
-    return tuple((count, -change) for count, change in counts)
+    return tuple([(count, -change) for count, change in counts])
 
 
 def add_entry(

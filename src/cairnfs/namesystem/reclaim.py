@@ -30,6 +30,7 @@ from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.layers import (
     content_key,
     forget_identity,
+    layered_key,
     owner_of_content,
     parent_of,
     release,
@@ -40,9 +41,10 @@ from cairnfs.store.base import Key, PastRow
 from cairnfs.store.schema import PAIR, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.moments import Moment
-from cairnfs.transaction.transaction import PastRows, Transaction, ask_all
+from cairnfs.transaction.rows import PastRows, ask_all
+from cairnfs.transaction.transaction import Transaction
 
-RECLAIM_BATCH = 100  # rows looked at by one transaction: other callers wait for it
+RECLAIM_BATCH = 32  # rows looked at by one transaction: other callers wait for it
 TXID_MAX = 2**63 - 1
 _MOMENTS_PAGE = 10_000
 
@@ -76,6 +78,11 @@ class Needs:
             moment.inode_id == id and since <= moment.txid < until for moment in self._moments
         )
 
+    def shows_origin(self, id: int, pin: int, until: int) -> bool:
+        """Whether a snapshot has this directory while it had its origin there."""
+        moments = [moment for moment in self._moments if moment.txid < until]
+        return any(ask_all(lambda moment: self._has_origin(moment, id, pin), moments))
+
     def shows_block(self, id: BlockId, until: int) -> bool:
         """Whether a snapshot has a file that has this block."""
         moments = [moment for moment in self._moments if moment.txid < until]
@@ -89,6 +96,11 @@ class Needs:
     def _has_block(self, moment: Moment, id: BlockId) -> bool:
         keys = self._at(moment.txid).keys_of_id(Table.BLOCKS, id)
         return any(ask_all(lambda key: self._has(moment, key[1]), keys))
+
+    def _has_origin(self, moment: Moment, id: int, pin: int) -> bool:
+        inode: Inode | None = self._at(moment.txid).get_by_id(Table.INODES, id)
+        origin = None if inode is None else inode.origin
+        return origin is not None and origin.pin == pin and self._has(moment, id)
 
     def _has_content(self, moment: Moment, id: int) -> bool:
         owner = owner_of_content(self._at(moment.txid), id)
@@ -157,12 +169,21 @@ def reclaim(tx: Transaction, id: InodeId) -> bool:
     if orphan.is_attached:
         return True  # what it is attached to is held, and so is it
     is_directory = orphan.kind is Kind.DIRECTORY
-    if is_holding or (is_directory and needs.shows_content(_content_of(id, orphan), 0, until)):
+    if is_holding or (is_directory and _is_needed(needs, id, orphan, until)):
         held = msgspec.structs.replace(orphan, until=until, after=b"", is_holding=False)
         tx.put_new(held_key(until, id), held)
     elif is_directory:
         return _end_directory(tx, id, orphan)
     return True
+
+
+def _is_needed(needs: Needs, id: InodeId, orphan: Orphan, until: int) -> bool:
+    """Whether a snapshot shows a directory without children that was detached, or its origin."""
+    if orphan.origin_of:
+        assert orphan.inode is not None
+        assert orphan.inode.origin is not None
+        return needs.shows_origin(orphan.origin_of, orphan.inode.origin.pin, until)
+    return needs.shows_content(_content_of(id, orphan), 0, until)
 
 
 def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan) -> bool:
@@ -182,6 +203,10 @@ def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan) -> bool:
     if tx.get(content) is not None:
         tx.delete(content)
     if inode.origin is not None:
+        if not orphan.is_content:
+            note = layered_key(inode.origin, inode.id)
+            if tx.get(note) is not None:
+                tx.delete(note)
         pin = release(tx, inode.origin)
         if pin is not None:
             tx.put_new((Table.REMOVALS, *pin[1:]), Removal(tx.now_ms, until=inode.origin.txid))
@@ -196,7 +221,8 @@ def reclaim_past(tx: Transaction, removal: Key, rows: Sequence[PastRow], is_last
         return
     txid, _ = PAIR.unpack(removal[2])
     needs = Needs(tx, max((row.until for row in rows), default=0))
-    candidates = [row for row in rows if row.since <= txid < row.until]
+    # What a roll-back itself has written may have been kept for the snapshot before it.
+    candidates = [row for row in rows if row.since <= txid + 1 and txid < row.until]
     shown = ask_all(lambda row: _is_shown(needs, row), candidates)
     for row, is_shown in zip(candidates, shown, strict=True):
         if not is_shown:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 
-import msgspec
+from msgspec.structs import replace
 
 from cairnfs.errors import (
     FileAlreadyExistsException,
@@ -48,6 +48,12 @@ class RenameOption(enum.IntFlag):
     TO_TRASH = 2
 
 
+# Plain numbers, for the reason given in `files`.
+_OVERWRITE = RenameOption.OVERWRITE.value
+_TO_TRASH = RenameOption.TO_TRASH.value
+_WRITE = Access.WRITE.value
+
+
 @operation(at_most_once=True)
 def rename(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath) -> bool:
     """The old rename: into `dst` if that is a directory; False instead of most errors."""
@@ -74,14 +80,16 @@ def rename(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath) -> bool:
 
 
 @operation(at_most_once=True)
-def rename2(
-    tx: Transaction, caller: Caller, src: FsPath, dst: FsPath, options: RenameOption
-) -> None:
-    """Rename as POSIX does; every failure is an error that says why."""
+def rename2(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath, options: int) -> None:
+    """Rename as POSIX does; every failure is an error that says why.
+
+    `options` are those of RenameOption, added up.
+    """
+    options = int(options)
     dst.check_length("rename")
     source = resolve_link_to_write(tx, caller, src)
     destination = resolve_link_to_create(tx, caller, dst)
-    to_trash = bool(options & RenameOption.TO_TRASH)
+    to_trash = bool(options & _TO_TRASH)
     _check_permissions(tx, caller, source, destination, to_trash=to_trash)
     inode = _check_source(tx, source)
     if destination.path == source.path:
@@ -123,7 +131,7 @@ def _check_permissions(
     tx: Transaction, caller: Caller, source: Lookup, destination: Lookup, *, to_trash: bool
 ) -> None:
     check_may_remove(tx, caller, source, with_subtree=to_trash)
-    check_ancestor_access(caller, destination, Access.WRITE)
+    check_ancestor_access(caller, destination, _WRITE)
 
 
 def _check_source(tx: Transaction, source: Lookup) -> Inode:
@@ -155,13 +163,13 @@ def _check_overwrite(
     destination: Lookup,
     inode: Inode,
     replaced: Inode,
-    options: RenameOption,
+    options: int,
 ) -> None:
     if replaced.is_directory != inode.is_directory:
         raise IOException(
             f"Source {source.path} and destination {destination.path} must both be directories"
         )
-    if not options & RenameOption.OVERWRITE:
+    if not options & _OVERWRITE:
         raise FileAlreadyExistsException(f"rename destination {destination.path} already exists")
     if replaced.is_directory:
         if tx.totals(replaced.id).counts[Count.CHILDREN]:
@@ -176,11 +184,15 @@ def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) ->
     parent = destination.deepest
     counts = subtree(tx, inode)
     old, new = source.ancestors, destination.ancestors
-    shared = sum(1 for a, b in zip(old, new, strict=False) if a.id == b.id)
+    shared = 0  # directories above both
+    for a, b in zip(old, new, strict=False):
+        if a.id != b.id:
+            break
+        shared += 1
     remove_entry(tx, old, counts, skip=shared)
     tx.delete(key_of(inode))
-    hide(tx, source.ancestors[-1], inode.name)
-    moved = msgspec.structs.replace(
+    hide(tx, old[-1], inode.name)
+    moved = replace(
         inode,
         parent_id=InodeId(parent.children_id),
         name=destination.path.name,

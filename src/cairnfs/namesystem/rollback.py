@@ -1,14 +1,17 @@
 """Roll-back, in place, and clones: each is a directory that gets another one's past as its content.
 
 Both take constant time, and readers see what was before or what is after.  What is replaced
-by a roll-back becomes an orphan, which a snapshot that was taken just before still shows; so a
-roll-back can be undone.
+by a roll-back becomes an orphan.  A snapshot shows it as it was just before: it is taken by the
+very transaction that rolls back, so nothing that was acknowledged falls between the two.
 
 Directories and files below that have snapshots of their own keep them: they are brought to where
-they were, as they were.  A roll-back that would remove one of them is refused.
+they were, as they were.  A roll-back that would remove one of them is refused.  It may be that of
+`/`, too, whose row stays as any other's.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,12 +26,14 @@ from cairnfs.namesystem import leases
 from cairnfs.namesystem.delete import Orphan, detach_blocks, orphan_key
 from cairnfs.namesystem.directories import add_inode
 from cairnfs.namesystem.identity import Finder, identity_of
-from cairnfs.namesystem.inodes import Inode, InodeId, Kind, Origin
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind, Origin
 from cairnfs.namesystem.layers import (
     Content,
+    Layered,
     child_of,
     content_key,
     copy_blocks,
+    layered_key,
     materialize,
     own_totals,
     pin,
@@ -49,42 +54,111 @@ from cairnfs.namesystem.lookup import (
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
 from cairnfs.namesystem.quotas import add_entry, subtree
-from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
-from cairnfs.namesystem.snapshots import forget_snapshottable
+from cairnfs.namesystem.snapshot_records import ROOT_SNAPSHOT_KEY, RootSnapshot, Snapshot
+from cairnfs.namesystem.snapshots import (
+    check_snapshottable,
+    find_snapshot,
+    forget_snapshottable,
+    take_as_it_was,
+)
 from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.moments import LATEST_KEY, Moment
-from cairnfs.transaction.transaction import Counts, PastRows, Transaction
+from cairnfs.transaction.rows import PastRows
+from cairnfs.transaction.transaction import Counts, Transaction
 
 _PAGE = 1000
 _KEPT = ("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots", "known_as")
 
 
 @operation(at_most_once=True, solitary=True)
-def rollback_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) -> None:
-    """Bring a directory or file back to what it was in one of its snapshots."""
+def rollback_snapshot(
+    tx: Transaction, caller: Caller, path: FsPath, name: str, safety: str = ""
+) -> str:
+    """Bring a directory or file back to what it was in one of its snapshots.
+
+    What is given up is kept in another one, which `safety` names; returned is what it is called.
+    """
     lookup, inode = resolve_owned(tx, caller, path)
-    snapshot = _find(tx, lookup, inode, name)
+    check_snapshottable(lookup, inode)
+    snapshot = find_snapshot(tx, inode, name)
+    if snapshot is None:
+        raise SnapshotException(
+            f"Cannot roll {lookup.path} back to snapshot {name}: it does not exist."
+        )
+    return roll_back(tx, lookup, inode, snapshot, safety)
+
+
+def roll_back(
+    tx: Transaction, lookup: Lookup, inode: Inode, snapshot: Snapshot, safety: str
+) -> str:
+    """The same for what was found, whoever may do it."""
+    kept = _roll_back(tx, lookup, inode, snapshot, safety)
+    root: RootSnapshot | None = tx.get(ROOT_SNAPSHOT_KEY) if inode.id == ROOT_ID else None
+    if root is not None:
+        # If nothing had changed since another snapshot, that one serves, and is not ours.
+        added = (kept.encode(),) if kept and kept == safety else ()
+        when_ms = tx.now_ms if snapshot.txid == root.txid else 0
+        noted = msgspec.structs.replace(root, rolled_back_ms=when_ms, safety=(*root.safety, *added))
+        tx.put(ROOT_SNAPSHOT_KEY, noted)
+    return kept
+
+
+def _roll_back(
+    tx: Transaction, lookup: Lookup, inode: Inode, snapshot: Snapshot, safety: str
+) -> str:
     # What is below may be in later snapshots than the directory itself.
     latest: Moment = tx.get(LATEST_KEY)
     tx.cover(latest.txid)
     then = tx.at(snapshot.txid)
-    in_snapshot = Finder(then, snapshot.root)
-    nested = [(each, _way(in_snapshot, each, lookup)) for each in _nested(tx, lookup, inode)]
+    nested = find_nested(tx, lookup, inode, snapshot)
+    _check_nothing_hinders(lookup, nested)
+    if safety:
+        inode, safety = take_as_it_was(tx, lookup, inode, safety)
     if inode.is_file:
         restored = _restore_file(tx, inode, snapshot.root, then)
         _change_totals(tx, lookup, inode, subtree(tx, inode), subtree(tx, restored))
-        return
+        return safety
     before, after = tx.totals(inode.id), then.totals(inode.id)
     restored = _restore_directory(tx, inode, snapshot.root, snapshot.txid)
     _bring_totals(tx, restored.id, before, after)
     _change_totals(tx, lookup, inode, _below(before), _below(after))
-    for each, way in sorted(nested, key=lambda pair: len(pair[1] or ())):
-        if way is None:
-            forget_snapshottable(tx, each)
+    for each in sorted(nested, key=lambda each: len(each.way or ())):
+        if each.way is None:
+            forget_snapshottable(tx, each.inode)
         else:
-            _bring_back(tx, restored, each, way, then)
+            _bring_back(tx, restored, each.inode, each.way, then)
+    return safety
+
+
+class Nested(NamedTuple):
+    """Something below a directory that snapshots may be taken of."""
+
+    path: FsPath
+    inode: Inode
+    way: tuple[Inode, ...] | None  # to it from the directory in the snapshot, if it was there
+
+    @property
+    def hinders(self) -> bool:
+        """Whether the directory cannot be rolled back: it would go, with its snapshots."""
+        return self.way is None and self.inode.snapshots > 0
+
+
+def find_nested(tx: Transaction, lookup: Lookup, top: Inode, snapshot: Snapshot) -> list[Nested]:
+    """What snapshots may be taken of below a directory that is to go back to this one."""
+    in_snapshot = Finder(tx.at(snapshot.txid), snapshot.root)
+    nested: list[Nested] = []
+    after = b""
+    while top.is_directory and (page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE)):
+        after = page[-1][0][2]
+        for key, _ in page:
+            id = InodeId(NUMBER.unpack(key[2])[0])
+            path = path_of(tx, id)
+            if path is not None and lookup.path.is_ancestor_of(path):
+                inode: Inode = tx.get_by_id(Table.INODES, id)
+                nested.append(Nested(path, inode, in_snapshot.find(identity_of(inode))))
+    return nested
 
 
 @operation(at_most_once=True, solitary=True)
@@ -96,7 +170,9 @@ def clone_snapshot(
     origin = source.target
     if origin is None:
         raise FileNotFoundException(f"Directory does not exist: {source.path}")
-    snapshot = _find(tx, source, origin, name)
+    snapshot = find_snapshot(tx, origin, name) if origin.is_snapshottable else None
+    if snapshot is None:
+        raise SnapshotException(f"There is no snapshot {name} of {source.path}")
     check_access(caller, snapshot.root, Access.READ, source.path)
     if not caller.is_superuser and caller.user != snapshot.root.owner:
         check_superuser(caller, f"clone what belongs to {snapshot.root.owner}")
@@ -128,6 +204,7 @@ def clone_snapshot(
         root = snapshot.root
         held = pin(tx, origin.id, root.children_id, snapshot.txid, root.origin)
         clone = msgspec.structs.replace(clone, origin=held)
+        tx.put_new(layered_key(held, clone.id), Layered())
         totals = then.totals(root.id)
         counts = own_totals(totals)
         add_inode(tx, lookup.path, lookup.ancestors, clone)
@@ -149,6 +226,10 @@ def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> I
         origin = pin(tx, now.id, then.children_id, txid, then.origin, is_own=True)
     restored = msgspec.structs.replace(_with_attributes_of(now, then), content_id=content)
     restored = msgspec.structs.replace(restored, origin=origin)
+    if now.origin is not None and tx.get(layered_key(now.origin, now.id)) is not None:
+        tx.delete(layered_key(now.origin, now.id))
+    tx.get(layered_key(origin, now.id))
+    tx.put(layered_key(origin, now.id), Layered())
     tx.put(key_of(now), restored)
     tx.put_new(content_key(content), Content(now.id))
     orphan = Orphan(Kind.DIRECTORY, inode=now, is_content=True)
@@ -211,37 +292,13 @@ def _with_attributes_of(now: Inode, then: Inode) -> Inode:
     return msgspec.structs.replace(then, is_virtual=False, **kept)
 
 
-def _find(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> Snapshot:
-    key = snapshot_key(inode.id, name.encode("utf-8", "surrogateescape"))
-    found: Snapshot | None = tx.get(key) if inode.is_snapshottable else None
-    if found is None:
-        raise SnapshotException(f"There is no snapshot {name} of {lookup.path}")
-    return found
-
-
-def _nested(tx: Transaction, lookup: Lookup, top: Inode) -> list[Inode]:
-    """What snapshots may be taken of below a directory."""
-    nested: list[Inode] = []
-    after = b""
-    while top.is_directory and (page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE)):
-        after = page[-1][0][2]
-        for key, _ in page:
-            id = InodeId(NUMBER.unpack(key[2])[0])
-            path = path_of(tx, id)
-            if path is not None and lookup.path.is_ancestor_of(path):
-                nested.append(tx.get_by_id(Table.INODES, id))
-    return nested
-
-
-def _way(in_snapshot: Finder, inode: Inode, lookup: Lookup) -> tuple[Inode, ...] | None:
-    """What led from the directory to an inode, in the snapshot; None if it was not there."""
-    found = in_snapshot.find(identity_of(inode))
-    if found is None and inode.snapshots:
-        raise SnapshotException(
-            f"{lookup.path} cannot be rolled back: this would remove {inode.name.decode()!r} below"
-            " it, which has snapshots of its own; delete those first"
-        )
-    return found
+def _check_nothing_hinders(lookup: Lookup, nested: list[Nested]) -> None:
+    for each in nested:
+        if each.hinders:
+            raise SnapshotException(
+                f"{lookup.path} cannot be rolled back: this would remove {each.path}, which has"
+                " snapshots of its own; delete those first"
+            )
 
 
 def _below(totals: Totals) -> Counts:

@@ -35,6 +35,21 @@ class Removal(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_past_done: bool = False  # orphans come after past rows
 
 
+class RootSnapshot(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The snapshot of `/` by which the whole file system can go back; see `root_snapshot`."""
+
+    name: bytes
+    txid: int
+    created_ms: int
+    user: str  # who took it
+    is_root_allowed: bool = False  # whether snapshots of `/` may be taken without it
+    rolled_back_ms: int = 0  # when it was gone back to, unless to another one since
+    safety: tuple[bytes, ...] = ()  # in these is what roll-backs of `/` have given up
+
+
+ROOT_SNAPSHOT_KEY: Key = (Table.ROOT_SNAPSHOT, 0, b"")
+
+register(Table.ROOT_SNAPSHOT, RootSnapshot)
 register(Table.SNAPSHOTS, Snapshot)
 register(Table.SNAPSHOTTABLE, Snapshottable)
 register(Table.REMOVALS, Removal)

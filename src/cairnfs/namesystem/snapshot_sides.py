@@ -28,7 +28,8 @@ from cairnfs.namesystem.permissions import Access, Caller, check_access, check_t
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
 from cairnfs.store.base import FOREVER, PRESENT, Count
 from cairnfs.store.schema import Table
-from cairnfs.transaction.transaction import PastRows, Transaction
+from cairnfs.transaction.rows import PastRows
+from cairnfs.transaction.transaction import Transaction
 
 Names = tuple[bytes, ...]
 Pair = tuple[Inode | None, Inode | None]

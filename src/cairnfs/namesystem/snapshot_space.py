@@ -25,7 +25,8 @@ from cairnfs.namesystem.snapshot_records import Snapshot
 from cairnfs.store.base import Count, Key
 from cairnfs.store.schema import NUMBER, PAIR, Table
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.transaction import UNCOMMITTED, Transaction
+from cairnfs.transaction.entries import UNCOMMITTED
+from cairnfs.transaction.transaction import Transaction
 
 _PAGE = 1000
 _LAST_ID = 2**64 - 1

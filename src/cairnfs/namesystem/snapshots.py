@@ -17,7 +17,7 @@ from cairnfs.errors import (
     InvalidPathException,
     SnapshotException,
 )
-from cairnfs.namesystem.inodes import Inode, InodeId
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId
 from cairnfs.namesystem.lookup import (
     Lookup,
     key_of,
@@ -34,7 +34,9 @@ from cairnfs.namesystem.paths import (
 )
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
 from cairnfs.namesystem.snapshot_records import (
+    ROOT_SNAPSHOT_KEY,
     Removal,
+    RootSnapshot,
     Snapshot,
     Snapshottable,
     removal_key,
@@ -50,8 +52,9 @@ from cairnfs.transaction.moments import LATEST_KEY, Moment, moment_key
 from cairnfs.transaction.transaction import Transaction
 
 SNAPSHOTS_MAX = 65_536  # of one directory, as in HDFS
-_ONE = ((int(Count.SNAPSHOTS), 1),)
-_ONE_LESS = ((int(Count.SNAPSHOTS), -1),)
+_SNAPSHOTS = int(Count.SNAPSHOTS)
+_ONE = ((_SNAPSHOTS, 1),)
+_ONE_LESS = ((_SNAPSHOTS, -1),)
 _PAGE = 1000
 
 
@@ -77,9 +80,10 @@ def allow_snapshot(tx: Transaction, caller: Caller, path: FsPath) -> None:
     """Let snapshots be taken of a directory or file, wherever others are."""
     check_superuser(caller, f"allow snapshots of {path}")
     _, inode = _existing(tx, caller, path)
-    if not inode.is_snapshottable:
-        tx.put(key_of(inode), msgspec.structs.replace(inode, is_snapshottable=True))
-        tx.put_new(snapshottable_key(inode.id), Snapshottable(tx.now_ms))
+    note_allowed(tx, inode)
+    root = _root_snapshot_of(tx, inode)
+    if root is not None:
+        tx.put(ROOT_SNAPSHOT_KEY, msgspec.structs.replace(root, is_root_allowed=True))
 
 
 @operation()
@@ -108,21 +112,10 @@ def create_snapshots(
     for lookup, inode in [_owned(tx, caller, path) for path in paths]:
         if inode.id in taken:
             continue
-        if inode.snapshots >= SNAPSHOTS_MAX:
-            raise SnapshotException(
-                f"Failed to add snapshot: there are already {inode.snapshots} snapshot(s) of"
-                f" {lookup.path} and the snapshot quota is {SNAPSHOTS_MAX}"
-            )
-        key = snapshot_key(inode.id, name.encode())
-        if tx.get(key) is not None:
-            raise SnapshotException(
-                f'Failed to add snapshot: there is already a snapshot with the same name "{name}".'
-                f" It is of {lookup.path}."
-            )
-        _take(tx, lookup, inode, name.encode())
+        check_may_add(tx, lookup, inode, name)
+        take(tx, lookup, inode, name.encode())
         taken[inode.id] = lookup.path.child(DOT_SNAPSHOT).child(name.encode()).text
-    tx.get(LATEST_KEY)
-    tx.put(LATEST_KEY, Moment(tx.txid))
+    note_latest(tx)
     return tuple(taken.values())
 
 
@@ -131,7 +124,8 @@ def rename_snapshot(tx: Transaction, caller: Caller, path: FsPath, old: str, new
     """Give a snapshot another name."""
     lookup, inode = _owned(tx, caller, path)
     _check_new_name(new, lookup.path)
-    snapshot = _find(tx, inode, old)
+    _check_not_root_snapshot(tx, inode, old, "renamed")
+    snapshot = find_snapshot(tx, inode, old)
     if snapshot is None:
         raise SnapshotException(f"The snapshot {old} does not exist for directory {lookup.path}")
     if old == new:
@@ -153,18 +147,12 @@ def rename_snapshot(tx: Transaction, caller: Caller, path: FsPath, old: str, new
 def delete_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) -> None:
     """Delete a snapshot; what only it needed is reclaimed in the background."""
     lookup, inode = _owned(tx, caller, path)
-    snapshot = _find(tx, inode, name)
-    if snapshot is None:
+    _check_not_root_snapshot(tx, inode, name, "deleted")
+    if find_snapshot(tx, inode, name) is None:
         raise SnapshotException(
             f"Cannot delete snapshot {name} from path {lookup.path}: the snapshot does not exist."
         )
-    tx.delete(snapshot_key(inode.id, name.encode()))
-    moment = moment_key(snapshot.txid, inode.id)
-    tx.get(moment)
-    tx.delete(moment)
-    tx.put(key_of(inode), msgspec.structs.replace(inode, snapshots=inode.snapshots - 1))
-    tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE_LESS)
-    tx.put_new(removal_key(snapshot.txid, inode.id), Removal(tx.now_ms, until=snapshot.txid))
+    remove(tx, lookup, inode, name.encode())
 
 
 @operation(mutates=False)
@@ -175,7 +163,7 @@ def list_snapshots(tx: Transaction, caller: Caller, path: FsPath) -> list[Snapsh
     if inode is None:
         raise FileNotFoundException(f"Directory does not exist: {lookup.path}")
     check_access(caller, inode, Access.READ, lookup.path)
-    _check_snapshottable(lookup, inode)
+    check_snapshottable(lookup, inode)
     infos = []
     after = b""
     while page := tx.scan(Table.SNAPSHOTS, inode.id, after, _PAGE):
@@ -210,7 +198,7 @@ def list_snapshottable(tx: Transaction, caller: Caller) -> list[SnapshottableInf
 
 def check_without_snapshots(tx: Transaction, lookup: Lookup, inode: Inode) -> None:
     """What has snapshots, or has something below it that has, stays where it is."""
-    below = inode.is_directory and tx.totals(inode.id).counts[Count.SNAPSHOTS]
+    below = inode.is_directory and tx.totals(inode.id).counts[_SNAPSHOTS]
     if inode.snapshots:
         raise SnapshotException(
             f"The directory {lookup.path} cannot be deleted since {lookup.path} is snapshottable"
@@ -254,14 +242,80 @@ def _check_new_name(name: str, path: FsPath) -> None:
     check_name(name, path)
 
 
-def _take(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> None:
-    taken = msgspec.structs.replace(inode, covered_txid=tx.txid, snapshots=inode.snapshots + 1)
-    tx.put(key_of(inode), taken)
-    tx.put(snapshot_key(inode.id, name), Snapshot(tx.txid, tx.now_ms, taken))
-    tx.put_new(moment_key(tx.txid, inode.id), Moment(tx.txid, inode.id, name))
-    tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE)
+def note_allowed(tx: Transaction, inode: Inode) -> Inode:
+    """Let snapshots be taken of it; the inode as it then is."""
+    if inode.is_snapshottable:
+        return inode
+    allowed = msgspec.structs.replace(inode, is_snapshottable=True)
+    tx.put(key_of(inode), allowed)
+    tx.put_new(snapshottable_key(inode.id), Snapshottable(tx.now_ms))
+    return allowed
+
+
+def remove(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> Inode:
+    """Delete one of the snapshots of an inode, which is returned as it then is."""
+    key = snapshot_key(inode.id, name)
+    snapshot: Snapshot = tx.get(key)
+    tx.delete(key)
+    moment = moment_key(snapshot.txid, inode.id)
+    tx.get(moment)
+    tx.delete(moment)
+    left = msgspec.structs.replace(inode, snapshots=inode.snapshots - 1)
+    tx.put(key_of(inode), left)
+    tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE_LESS)
+    tx.put_new(removal_key(snapshot.txid, inode.id), Removal(tx.now_ms, until=snapshot.txid))
+    return left
+
+
+def take_as_it_was(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> tuple[Inode, str]:
+    """Take a snapshot of what there was before this very transaction, which is solitary.
+
+    The inode that knows of it is for the caller to write.  If one of that moment is there, its
+    name is returned: it shows the same.
+    """
+    before = tx.txid - 1
+    known: Moment | None = tx.get(moment_key(before, inode.id))
+    if known is not None:
+        return inode, known.name.decode()
+    check_may_add(tx, lookup, inode, name)
+    tx.covered = max(tx.covered or 0, before)
+    taken = _note(tx, lookup, inode, name.encode(), before)
+    note_latest(tx)
+    return taken, name
+
+
+def take(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> None:
+    tx.put(key_of(inode), _note(tx, lookup, inode, name, tx.txid))
     if inode.is_directory:
         tx.add(inode.id, (), mtime_ms=tx.now_ms)
+
+
+def _note(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes, txid: int) -> Inode:
+    """Write down a snapshot; the inode that knows of it."""
+    taken = msgspec.structs.replace(inode, covered_txid=tx.txid, snapshots=inode.snapshots + 1)
+    tx.put(snapshot_key(inode.id, name), Snapshot(txid, tx.now_ms, taken))
+    tx.put_new(moment_key(txid, inode.id), Moment(txid, inode.id, name))
+    tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE)
+    return taken
+
+
+def note_latest(tx: Transaction) -> None:
+    """No snapshot is later than this transaction."""
+    tx.get(LATEST_KEY)
+    tx.put(LATEST_KEY, Moment(tx.txid))
+
+
+def check_may_add(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> None:
+    if inode.snapshots >= SNAPSHOTS_MAX:
+        raise SnapshotException(
+            f"Failed to add snapshot: there are already {inode.snapshots} snapshot(s) of"
+            f" {lookup.path} and the snapshot quota is {SNAPSHOTS_MAX}"
+        )
+    if tx.get(snapshot_key(inode.id, name.encode())) is not None:
+        raise SnapshotException(
+            f'Failed to add snapshot: there is already a snapshot with the same name "{name}".'
+            f" It is of {lookup.path}."
+        )
 
 
 def _existing(tx: Transaction, caller: Caller, path: FsPath) -> tuple[Lookup, Inode]:
@@ -275,17 +329,34 @@ def _existing(tx: Transaction, caller: Caller, path: FsPath) -> tuple[Lookup, In
 
 def _owned(tx: Transaction, caller: Caller, path: FsPath) -> tuple[Lookup, Inode]:
     lookup, inode = resolve_owned(tx, caller, path)
-    _check_snapshottable(lookup, inode)
+    check_snapshottable(lookup, inode)
     return lookup, inode
 
 
-def _check_snapshottable(lookup: Lookup, inode: Inode) -> None:
+def check_snapshottable(lookup: Lookup, inode: Inode) -> None:
+    """Snapshots of it may be taken."""
     if not inode.is_snapshottable:
         raise SnapshotException(
             f"Directory is not a snapshottable directory: {lookup.path}; allow it first"
         )
 
 
-def _find(tx: Transaction, inode: Inode, name: str) -> Snapshot | None:
+def _root_snapshot_of(tx: Transaction, inode: Inode) -> RootSnapshot | None:
+    """The root snapshot, if this is the root and it has one."""
+    found: RootSnapshot | None = tx.get(ROOT_SNAPSHOT_KEY) if inode.id == ROOT_ID else None
+    return found
+
+
+def _check_not_root_snapshot(tx: Transaction, inode: Inode, name: str, done: str) -> None:
+    root = _root_snapshot_of(tx, inode)
+    if root is not None and root.name == name.encode("utf-8", "surrogateescape"):
+        raise SnapshotException(
+            f"The snapshot {name} of / cannot be {done}: it is the root snapshot; finalize that"
+            " when it is no longer needed (cairn snapshot root finalize)"
+        )
+
+
+def find_snapshot(tx: Transaction, inode: Inode, name: str) -> Snapshot | None:
+    """The snapshot of this name, if there is one."""
     found: Snapshot | None = tx.get(snapshot_key(inode.id, name.encode("utf-8", "surrogateescape")))
     return found

@@ -11,9 +11,10 @@ import msgspec
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layers import totals_of
 from cairnfs.store.base import Count, Totals
-from cairnfs.transaction.transaction import Rows
+from cairnfs.transaction.rows import Rows
 
 _CHILDREN = int(Count.CHILDREN)
+_DIRECTORY = Kind.DIRECTORY
 
 
 class FileStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -38,7 +39,7 @@ class FileStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def is_directory(self) -> bool:
-        return self.kind is Kind.DIRECTORY
+        return self.kind is _DIRECTORY
 
 
 def status_of(tx: Rows, inode: Inode, name: bytes = b"") -> FileStatus:
@@ -46,7 +47,7 @@ def status_of(tx: Rows, inode: Inode, name: bytes = b"") -> FileStatus:
 
     Only listings tell names: a client appends the name to the path it asked about.
     """
-    totals = totals_of(tx, inode) if inode.kind is Kind.DIRECTORY else None
+    totals = totals_of(tx, inode) if inode.kind is _DIRECTORY else None
     return describe(inode, totals, name)
 
 

@@ -224,6 +224,8 @@ class Batch:
     forgets: list[tuple[Key, int]] = field(default_factory=list)  # past rows: key, until
     bounds: list[Bound] = field(default_factory=list)
     replies: list[StoredReply] = field(default_factory=list)
+    replaces_known_rows: bool = False
+    """Whoever made it is the only one that writes: that rows to be replaced are there is known."""
 
 
 def new_keys(batch: Batch) -> list[Key]:

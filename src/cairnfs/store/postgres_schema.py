@@ -29,6 +29,7 @@ MIGRATIONS: dict[int, str] = {
     " ADD changed bigint NOT NULL DEFAULT 0;"
     " CREATE INDEX past_by_until ON past (until, t, a, b);"
     " CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL",
+    4: "",  # what the other engine has changed
 }
 """`version -> script` that brings the tables of that version to the next one."""
 

@@ -22,6 +22,8 @@
 | CONTENTS      | 0            | content id    |              | whose content that is             |
 | SCHEDULES     | 0            | inode id      |              | when to take and delete snapshots |
 | IDENTITIES    | 0            | inode id      |              | under what id it is found now     |
+| LAYERED       | 0            | TxID, inode   |              | directories that have an origin   |
+| ROOT_SNAPSHOT | 0            |               |              | the one of the whole file system  |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
 packs a TxID and an id.  Totals are past rows of their own, as if they were rows of TOTALS.
@@ -32,7 +34,7 @@ from __future__ import annotations
 import enum
 import struct
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class Table(enum.IntEnum):
@@ -58,6 +60,8 @@ class Table(enum.IntEnum):
     CONTENTS = 17
     SCHEDULES = 18
     IDENTITIES = 19
+    LAYERED = 20
+    ROOT_SNAPSHOT = 21
     TOTALS = 100  # of past rows only
 
 

@@ -8,9 +8,8 @@ stays true until it changes it itself (`local`).
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from cairnfs.store.base import (
     Found,
     Key,
     LocalReads,
-    LockMode,
     Member,
     PastRow,
     Reading,
@@ -38,21 +36,15 @@ from cairnfs.store.base import (
 from cairnfs.store.locks import LockTable
 from cairnfs.store.sqlite_backlog import (
     Backlog,
-    Version,
     change_of,
     decode_change,
     encode_change,
     unpack_calls,
 )
+from cairnfs.store.sqlite_file import NamespaceFile
 from cairnfs.store.sqlite_past import PastReads
-from cairnfs.store.sqlite_schema import (
-    COUNT_COLUMNS,
-    connect,
-    explain,
-    format_file,
-    guard,
-    migrate,
-)
+from cairnfs.store.sqlite_schema import COUNT_COLUMNS, format_file, migrate
+from cairnfs.store.sqlite_transaction import SqliteTransaction
 
 _SUM_COLUMNS = ", ".join(COUNT_COLUMNS)
 
@@ -65,7 +57,6 @@ _SELECT_SCAN = (
     "SELECT b, since, data FROM records WHERE t = ? AND a = ? AND b > ? ORDER BY b LIMIT ?"
 )
 _SELECT_TOTALS = f"SELECT mtime_ms, touched, changed, {_SUM_COLUMNS} FROM totals WHERE id = ?"
-_SELECT_VERSION = "SELECT id, since, data FROM records WHERE t = ? AND a = ? AND b = ?"
 _FORGET = "DELETE FROM past WHERE t = ? AND a = ? AND b = ? AND until = ?"
 _SCAN_PAST = (
     "SELECT t, a, b, until, since, id, data FROM past INDEXED BY past_by_until"
@@ -96,24 +87,18 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
-        self._path = path
         self._locks = LockTable()
-        if not path.exists():
-            raise StoreUnavailableException(
-                f"namespace file {path} does not exist; format it first, or bring it back"
-            )
-        self._connection = connect(path)
-        self._guard = guard(path, self._connection)
-        self._wal = Path(self._connection.filename_wal)
-        self._files = _identity(self._path), _identity(self._wal)
+        self._file = NamespaceFile(path)
+        self._connection = self._file.connection
+        self._fetch = self._file.fetch
+        self._writing = self._file.writing
         self._backlog = Backlog()
         self._txid = 0
         try:
             migrate(self._connection, path)
             self._recover()
         except BaseException:
-            self._connection.close()
-            os.close(self._guard)
+            self._file.abandon()
             raise
         self.local: LocalReads | None = None if shared else self
 
@@ -169,12 +154,6 @@ class SqliteStore:
         )
         return [data for (data,) in found] + self._backlog.find_replies(client_id, call_id)
 
-    def _fetch(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        try:
-            return self._connection.execute(statement, arguments).fetchall()
-        except apsw.Error as error:
-            raise self._unavailable(error) from error
-
     # Writing.
 
     async def commit(self, batch: Batch) -> int:
@@ -194,7 +173,7 @@ class SqliteStore:
         base = self._txid
         with self._writing() as db:
             self._validate(db, batch)
-            change = change_of(batch, base, self._kept(batch, base))
+            change = change_of(batch, base, *self._kept(batch, base))
             if journal and not needs_tables and self._backlog.calls < JOURNALED_CALLS_MAX:
                 db.execute("INSERT INTO journal (data) VALUES (?)", (encode_change(change),))
                 backlog = None
@@ -214,24 +193,27 @@ class SqliteStore:
         self._txid = change.last_txid
         return base
 
-    def _kept(self, batch: Batch, base: int) -> list[PastRow]:
-        """What a batch supersedes and a snapshot needs."""
-        past = []
+    def _kept(self, batch: Batch, base: int) -> tuple[list[PastRow], list[tuple[Key, int]]]:
+        """What a batch supersedes and a snapshot needs; of what the tables have, its end alone."""
+        backlog = self._backlog
+        past: list[PastRow] = []
+        kept: list[tuple[Key, int]] = []
         for key, order in batch.keeps:
-            if self._backlog.knows(key):
-                version = self._backlog.version(key)
+            if backlog.knows(key):
+                version = backlog.version(key)
+                if version is not None:
+                    past.append(PastRow(key, base + order, version.since, version.id, version.data))
             else:
-                found = self._fetch(_SELECT_VERSION, key)
-                version = Version(*found[0]) if found else None
-            if version is not None:
-                past.append(PastRow(key, base + order, version.since, version.id, version.data))
+                kept.append((key, base + order))
         for id, covered in {touch.id: touch.covered for touch in batch.touches}.items():
-            totals = self.totals(id) if covered else NO_TOTALS
+            if not covered or backlog.totals_changed(id) > covered:
+                continue
+            totals = self.totals(id)
             if totals is not NO_TOTALS and totals.changed <= covered:
                 past.append(
                     PastRow(totals_key(id), base + 1, totals.changed, None, encode_totals(totals))
                 )
-        return past
+        return past, kept
 
     async def settle(self, member: Member) -> int | None:
         raise AssertionError("a commit to a file of our own is never unknown")
@@ -264,7 +246,7 @@ class SqliteStore:
         return int(next)
 
     async def reserve(self, counter: str, count: int) -> int:
-        db = self._db_for_writing()
+        db = self._file.for_writing()
         try:
             with db:
                 first: Any = db.execute(
@@ -272,12 +254,12 @@ class SqliteStore:
                     (count, counter, count),
                 ).get
         except apsw.Error as error:
-            raise self._unavailable(error) from error
+            raise self._file.unavailable(error) from error
         return int(first)
 
     async def drop_expired_replies(self, now_ms: int, limit: int) -> int:
         self.write_backlog()
-        db = self._db_for_writing()
+        db = self._file.for_writing()
         try:
             db.execute(
                 "DELETE FROM replies WHERE (client_id, last_call, txid) IN (SELECT client_id,"
@@ -285,12 +267,12 @@ class SqliteStore:
                 (now_ms, limit),
             )
         except apsw.Error as error:
-            raise self._unavailable(error) from error
+            raise self._file.unavailable(error) from error
         return db.changes()
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[_SqliteTransaction]:
-        transaction = _SqliteTransaction(self, self._locks)
+    async def transaction(self) -> AsyncIterator[SqliteTransaction]:
+        transaction = SqliteTransaction(self, self._locks)
         try:
             yield transaction
         finally:
@@ -299,30 +281,9 @@ class SqliteStore:
     async def close(self) -> None:
         with suppress(StoreUnavailableException):  # then from the journal, the next time
             self.write_backlog()
-        if self._files != (_identity(self._path), _identity(self._wal)):
-            self._empty_wal()
-        self._connection.close()
-        if self._guard >= 0:
-            os.close(self._guard)
-            self._guard = -1
+        self._file.close()
 
     # Inside.
-
-    @contextmanager
-    def _writing(self) -> Iterator[apsw.Connection]:
-        """A transaction: all of it is on disk at the end, or nothing."""
-        db = self._db_for_writing()
-        try:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
-        except apsw.Error as error:
-            raise self._unavailable(error) from error
 
     def _recover(self) -> None:
         """Take up where the last process has stopped."""
@@ -355,9 +316,12 @@ class SqliteStore:
                 changed.append(key)
         if changed:
             raise Conflict(keys=changed)
-        stored = set(db.executemany(_FIND, [put.key for put in batch.puts]))
+        puts = batch.puts
+        if batch.replaces_known_rows:
+            puts = [put for put in puts if not put.replaces]
+        stored = set(db.executemany(_FIND, [put.key for put in puts]))
         backlog, deleted = self._backlog, batch.deletes
-        for key, _, _, _, replaces in batch.puts:
+        for key, _, _, _, replaces in puts:
             is_there = key in stored
             if backlog.knows(key):
                 is_there = backlog.row(key) is not None
@@ -399,80 +363,6 @@ class SqliteStore:
         if occupied or exceeded:
             raise Conflict(directories=[a for _, a in occupied] + exceeded)
 
-    def _db_for_writing(self) -> apsw.Connection:
-        """The connection, after a look whether its files are still where we opened them.
-
-        Else commits would go where nobody finds them again.  The connection stays open:
-        it is why no other file can get the same inode, and a file that was brought back
-        is the one we know.
-        """
-        file, wal = _identity(self._path), _identity(self._wal)
-        if (file, wal) == self._files:
-            return self._connection
-        self._empty_wal()
-        if file is None:
-            problem = f"namespace file {self._path} is gone; bring it back"
-        elif file != self._files[0]:
-            problem = (
-                f"namespace file {self._path} was replaced by another file; restart the NameNode"
-            )
-        elif wal is None:
-            problem = f"{self._wal} is gone; bring it back, or restart the NameNode"
-        else:
-            problem = f"{self._wal} was replaced by another file; restart the NameNode"
-        raise StoreUnavailableException(f"{problem}; nothing was changed")
-
-    def _empty_wal(self) -> None:
-        """Bring all commits into our file, wherever it is now.
-
-        It is complete then without its log; and the log, if it was left behind, will not
-        be taken for that of another file.
-        """
-        with suppress(apsw.Error):
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def _unavailable(self, error: apsw.Error) -> StoreUnavailableException:
-        return StoreUnavailableException(f"{explain(error, self._path)}; nothing was changed")
-
-
-_CLOCK = ("clock", True)
-
-
-class _SqliteTransaction:
-    """See `store.base.StoreTransaction`.  Writes are one batch, applied at commit."""
-
-    def __init__(self, store: SqliteStore, locks: LockTable) -> None:
-        self._store = store
-        self._locks = locks
-        self._held: list[tuple[object, bool]] = []
-
-    async def take_clock(self) -> int:
-        if _CLOCK not in self._held:
-            await self._locks.acquire("clock", exclusive=True)
-            self._held.append(_CLOCK)
-        return self._store.clock()
-
-    async def lock(self, modes: Mapping[Key, LockMode]) -> dict[Key, Row]:
-        for key in sorted(modes):
-            if modes[key] is not LockMode.READ_COMMITTED:
-                exclusive = modes[key] is LockMode.EXCLUSIVE
-                await self._locks.acquire(key, exclusive=exclusive)
-                self._held.append((key, exclusive))
-        rows = ((key, self._store.row(key)) for key in modes)
-        return {key: row for key, row in rows if row is not None}
-
-    async def read(self, reading: Reading) -> Found:
-        return await self._store.read(reading)
-
-    async def commit(self, batch: Batch) -> int:
-        await self.take_clock()
-        return self._store.commit_now(batch)
-
-    def release(self) -> None:
-        while self._held:
-            key, exclusive = self._held.pop()
-            self._locks.release(key, exclusive=exclusive)
-
 
 def _read_all(reads: LocalReads, reading: Reading) -> Found:
     rows = ((key, reads.row(key)) for key in reading.keys)
@@ -482,14 +372,6 @@ def _read_all(reads: LocalReads, reading: Reading) -> Found:
         scans={scan: reads.scan(scan) for scan in reading.scans},
         totals={id: reads.totals(id) for id in reading.totals},
     )
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 __all__ = ["SqliteStore", "format_file"]

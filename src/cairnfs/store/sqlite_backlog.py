@@ -38,6 +38,10 @@ _TOUCH = (
     + ", ".join(f"{name} = {name} + excluded.{name}" for name in COUNT_COLUMNS)
 )
 _KEEP = "INSERT INTO past (t, a, b, until, since, id, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_KEEP_STORED = (
+    "INSERT INTO past (t, a, b, until, since, id, data)"
+    " SELECT t, a, b, ?4, since, id, data FROM records WHERE t = ?1 AND a = ?2 AND b = ?3"
+)
 _INSERT_REPLY = (
     "INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, calls, data)"
     " VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -81,9 +85,10 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     touches: list[tuple[int, Addition]]
     replies: list[Replies]
     past: list[PastRow] = []  # what was there before, where a snapshot needs it
+    kept: list[tuple[Key, int]] = []  # the same of what the tables have: key, until
 
 
-def change_of(batch: Batch, base: int, past: list[PastRow]) -> Change:
+def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key, int]]) -> Change:
     """The changes of a batch whose transactions come after the TxID `base`."""
     last_txid = base + batch.size
     expires_ms = batch.now_ms + REPLY_RETENTION_MS
@@ -103,6 +108,7 @@ def change_of(batch: Batch, base: int, past: list[PastRow]) -> Change:
         ],
         [Replies(*reply[:2], last_txid, expires_ms, reply[2]) for reply in batch.replies],
         past,
+        kept,
     )
 
 
@@ -132,6 +138,7 @@ class Backlog:
         self._replies: list[Replies] = []
         self._replied: dict[bytes, set[int]] = {}  # client, numbers of its calls
         self._past: list[PastRow] = []
+        self._kept: list[tuple[Key, int]] = []  # what the tables still have, and until when
         # By id and by prefix, once somebody has asked.
         self._keys_of_id: dict[tuple[int, int], set[Key]] | None = None
         self._keys_below: dict[tuple[int, int], set[Key]] | None = None
@@ -155,6 +162,7 @@ class Backlog:
             before = self._totals.get(id)
             self._totals[id] = addition if before is None else _sum(before, addition)
         self._past += change.past
+        self._kept += change.kept
         for replies in change.replies:
             self._replies.append(replies)
             self._replied.setdefault(replies.client_id, set()).update(replies.calls)
@@ -176,7 +184,7 @@ class Backlog:
     @property
     def has_past(self) -> bool:
         """Whether past rows wait."""
-        return bool(self._past)
+        return bool(self._past or self._kept)
 
     def changes_below(self, table: int, a: int) -> bool:
         """Whether a row with this prefix waits."""
@@ -209,6 +217,11 @@ class Backlog:
             return stored._replace(counts=counts, changed=addition.changed)
         return Totals(counts, addition.mtime_ms, addition.touched, addition.changed)
 
+    def totals_changed(self, id: int) -> int:
+        """The TxID of the last addition to these totals that waits; 0 if none does."""
+        addition = self._totals.get(id)
+        return 0 if addition is None else addition.changed
+
     def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
         """Blobs that may hold the reply to a call, as the store finds them."""
         return [
@@ -225,8 +238,11 @@ class Backlog:
 
     def write(self, db: apsw.Connection) -> None:
         """Write everything, in the order of the tables, as a part of a transaction."""
+        # What the tables have goes to the past before it is overwritten.
+        if self._kept:
+            db.executemany(_KEEP_STORED, [(*key, until) for key, until in sorted(self._kept)])
         if self._past:
-            db.executemany(_KEEP, [(*key, *rest) for key, *rest in self._past])
+            db.executemany(_KEEP, [(*key, *rest) for key, *rest in sorted(self._past)])
         rows = sorted(self._rows.items())
         deletes = [key for key, version in rows if version is None]
         if deletes:

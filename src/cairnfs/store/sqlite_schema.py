@@ -17,9 +17,23 @@ from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store.base import Count, Put
 from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
 
+# The pages of some twenty times the tables are brought up: each goes to the file once for all.
+CHECKPOINT_PAGES = 4000
+
 COUNT_COLUMNS = [count.name.lower() for count in Count]
 
 INSERT = "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, ?)"
+
+# Rows lie in the order in which they came, beside narrow indexes: keeping a version costs every
+# caller that changes something, reading it back a few.
+_PAST = """
+CREATE TABLE past (
+    t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
+    until INTEGER NOT NULL, since INTEGER NOT NULL, id INTEGER, data BLOB NOT NULL);
+CREATE UNIQUE INDEX past_by_key ON past (t, a, b, until);
+CREATE INDEX past_by_until ON past (until);
+CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL;
+"""
 
 _SCHEMA = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -31,12 +45,7 @@ CREATE TABLE records (
     id INTEGER, since INTEGER NOT NULL, data BLOB NOT NULL,
     PRIMARY KEY (t, a, b)) WITHOUT ROWID;
 CREATE INDEX records_by_id ON records (id, t) WHERE id IS NOT NULL;
-CREATE TABLE past (
-    t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
-    until INTEGER NOT NULL, since INTEGER NOT NULL, id INTEGER, data BLOB NOT NULL,
-    PRIMARY KEY (t, a, b, until)) WITHOUT ROWID;
-CREATE INDEX past_by_until ON past (until);
-CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL;
+{_PAST}
 CREATE TABLE totals (
     id INTEGER PRIMARY KEY,
     {", ".join(f"{name} INTEGER NOT NULL" for name in COUNT_COLUMNS)},
@@ -59,6 +68,12 @@ MIGRATIONS: dict[int, str] = {
     " ALTER TABLE totals ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;"
     " CREATE INDEX past_by_until ON past (until);"
     " CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL",
+    # Past rows lie in another order.
+    4: "DROP INDEX past_by_until; DROP INDEX past_by_id; ALTER TABLE past RENAME TO old_past;"
+    f" {_PAST}"
+    " INSERT INTO past (t, a, b, until, since, id, data)"
+    " SELECT t, a, b, until, since, id, data FROM old_past ORDER BY until, t, a, b;"
+    " DROP TABLE old_past",
 }
 """`version -> script` that brings a file of that version to the next one."""
 
@@ -105,6 +120,7 @@ def connect(path: Path) -> apsw.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -65536")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("BEGIN IMMEDIATE; COMMIT")  # take the file now, not at the first write
     except apsw.Error as error:
         if connection is not None:

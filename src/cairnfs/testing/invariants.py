@@ -74,7 +74,7 @@ async def check_no_leftovers(store: Store, ids: Iterable[int]) -> None:
 
 async def check_no_past(store: Store) -> None:
     """After the last snapshot is deleted and everything reclaimed: nothing tells of any."""
-    for table in (Table.MOMENTS, Table.HELD, Table.REMOVALS):
+    for table in (Table.MOMENTS, Table.HELD, Table.REMOVALS, Table.LAYERED):
         rows = [row.key async for row in _scan(store, table, 0)]
         assert not rows, f"rows of snapshots are left in {table.name}: {rows}"
     past = await store.scan_past((0, (0, 0, b"")), 2**63 - 1, PAGE)
@@ -134,7 +134,8 @@ async def _check_invariants(store: Reader) -> None:
 async def _check_no_leftovers(store: Reader, ids: Iterable[int]) -> None:
     namespace = await _read_namespace(store)
     assert not namespace.orphans, f"orphans are left: {sorted(namespace.orphans)}"
-    reachable = {node.inode.id for node in namespace.nodes.values()}
+    reachable: set[int] = {node.inode.id for node in namespace.nodes.values()}
+    reachable |= {node.inode.children_id for node in namespace.nodes.values()}
     gone = [id for id in ids if id not in reachable]
     for start in range(0, len(gone), IDS_PAGE):
         page = gone[start : start + IDS_PAGE]

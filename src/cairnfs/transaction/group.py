@@ -24,8 +24,9 @@ from cairnfs.store.base import (
     Touch,
 )
 from cairnfs.transaction.calls import Call, encode_replies
+from cairnfs.transaction.entries import UNBORN, Entry
 from cairnfs.transaction.records import id_of
-from cairnfs.transaction.transaction import UNBORN, Entry, Transaction
+from cairnfs.transaction.transaction import Transaction
 
 
 @dataclass(slots=True, eq=False)
@@ -62,6 +63,7 @@ class Group:
     runs: list[Run] = field(default_factory=list)
     totals: dict[int, Addition] = field(default_factory=dict)
     size: int = 0  # of its batch: the runs that change something
+    _marked: dict[tuple[int, ...], int] = field(default_factory=dict)  # and by what covered
 
     def append(self, run: Run) -> None:
         self.runs.append(run)
@@ -71,6 +73,7 @@ class Group:
         """Start over with some of the runs."""
         self.runs = runs
         self.totals.clear()
+        self._marked.clear()
         for run in runs:
             self._add_totals(run.transaction)
 
@@ -94,7 +97,10 @@ class Group:
 
     def _mark(self, transaction: Transaction, covered: int) -> None:
         for marked in transaction.marked:
-            for id in marked():
+            if self._marked.get(marked, 0) >= covered:
+                continue  # as nearly always: calls go where others have just gone
+            self._marked[marked] = covered
+            for id in marked:
                 addition = self.totals.get(id)
                 if addition is None:
                     addition = self.totals[id] = Addition()
@@ -118,7 +124,9 @@ def build_batch(
             transaction.order = size
             final.update(transaction.written)
     group.size = size
-    batch = Batch(size=size, now_ms=now_ms, shard=shard, member=member)
+    batch = Batch(
+        size=size, now_ms=now_ms, shard=shard, member=member, replaces_known_rows=not validate
+    )
     for run in group.runs:
         transaction = run.transaction
         if validate:

@@ -36,6 +36,7 @@ from cairnfs.store.base import (
 from cairnfs.store.locks import LockTable
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import Call
+from cairnfs.transaction.entries import Entry, Missing, OutOfNumbers
 from cairnfs.transaction.group import Group, Run, build_batch
 from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.numbers import Numbers
@@ -50,7 +51,7 @@ from cairnfs.transaction.runner import (
     stopped,
 )
 from cairnfs.transaction.seen_rows import RememberedRows
-from cairnfs.transaction.transaction import Entry, Missing, OutOfNumbers, Transaction
+from cairnfs.transaction.transaction import Transaction
 from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
 
 HINTS_MAX = 400_000

@@ -20,7 +20,9 @@ from cairnfs.transaction.records import register
 REFRESH_MS = 1000  # what other NameNodes have deleted is known by then
 _PAGE = 10_000
 
-LATEST_KEY: Key = (Table.MOMENTS, 1, b"")
+_MOMENTS = int(Table.MOMENTS)
+
+LATEST_KEY: Key = (_MOMENTS, 1, b"")
 """The latest snapshot ever taken, for whoever changes a row without knowing what covers it."""
 
 
@@ -37,7 +39,7 @@ register(Table.MOMENTS, Moment)
 
 def moment_key(txid: int, inode_id: int) -> Key:
     """Where a snapshot is found by its TxID; several may have been taken at once."""
-    return (Table.MOMENTS, 0, PAIR.pack(txid, inode_id))
+    return (_MOMENTS, 0, PAIR.pack(txid, inode_id))
 
 
 class Moments:

@@ -6,7 +6,7 @@ A range belongs to one NameNode; what it has not used when it dies is lost.
 from __future__ import annotations
 
 from cairnfs.store.base import Store
-from cairnfs.transaction.transaction import OutOfNumbers
+from cairnfs.transaction.entries import OutOfNumbers
 
 RANGE = 10_000
 

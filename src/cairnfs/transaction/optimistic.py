@@ -38,6 +38,7 @@ from cairnfs.store.base import (
     join_readings,
 )
 from cairnfs.transaction.calls import Call
+from cairnfs.transaction.entries import PRESUMED, Missing, MustRunAlone, OutOfNumbers
 from cairnfs.transaction.group import Group, Run, build_batch, choose_thrown_out
 from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.numbers import Numbers
@@ -54,13 +55,7 @@ from cairnfs.transaction.runner import (
     stopped,
 )
 from cairnfs.transaction.seen_rows import CachedRows, RememberedRows, RowsAtHand
-from cairnfs.transaction.transaction import (
-    PRESUMED,
-    Missing,
-    MustRunAlone,
-    OutOfNumbers,
-    Transaction,
-)
+from cairnfs.transaction.transaction import Transaction
 from cairnfs.transaction.trust import Trust
 from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
 

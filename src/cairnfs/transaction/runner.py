@@ -59,6 +59,10 @@ class Membership(Protocol):
         """Whether the duty is ours for certain, at this moment."""
         ...
 
+    async def owner(self, duty: str) -> str | None:
+        """The address of the NameNode that does this duty, if it is known."""
+        ...
+
     async def leave(self) -> None:
         """Say goodbye, so that nobody has to wait for an expiry."""
         ...
@@ -77,6 +81,9 @@ class LoneMember:
 
     def holds(self, duty: str) -> bool:
         return True
+
+    async def owner(self, duty: str) -> str | None:
+        return None
 
     async def leave(self) -> None:
         pass

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from cairnfs.store.base import Key, LocalReads, Reading, Row, Scan, Totals
+from cairnfs.transaction.entries import NO_ENTRY, Entry, Missing
 from cairnfs.transaction.group import Addition
 from cairnfs.transaction.hints import HintedInode
 from cairnfs.transaction.memos import Memos
 from cairnfs.transaction.records import decode
-from cairnfs.transaction.transaction import NO_ENTRY, Entry, Missing, PastView
+from cairnfs.transaction.rows import PastView
 
 PAGED_ENTRIES_MAX = 50_000
 

@@ -8,262 +8,33 @@ not lock, wait, log, or look at a clock other than `now_ms`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
 
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.store.base import (
-    ABSENT,
-    FOREVER,
-    Bound,
-    Count,
-    Key,
-    Reading,
-    Scan,
-    Totals,
-    join_readings,
-)
+from cairnfs.store.base import Bound, Count, Key, Scan, Totals
 from cairnfs.store.schema import KEEPS_PAST, Table
+from cairnfs.transaction.entries import (
+    NO_ENTRY,
+    PRESUMED,
+    UNBORN,
+    UNCOMMITTED,
+    Entry,
+    Missing,
+    MustRunAlone,
+)
 from cairnfs.transaction.memos import Memo
 from cairnfs.transaction.moments import LATEST_KEY
 from cairnfs.transaction.records import decode, encode
+from cairnfs.transaction.rows import PastRows, View, find_lacking
 
 Counts = tuple[tuple[int, int], ...]
 """Changes to some counters of a totals vector, each of 64 bits: `((Count.FILES, 1), ...)`."""
 
 
-class Entry(msgspec.Struct, gc=False):
-    """One version of one key.  `record` is None where there is no row.
-
-    While `writer` is set the version is not committed: it is what the
-    transaction `writer` will have written, and `before` is what it replaces.
-    """
-
-    record: Any
-    since: int
-    writer: Transaction | None = None
-    before: Entry | None = None
-    until: int = 0  # of a version of the past: the TxID that superseded it
-
-
-NO_ENTRY = Entry(None, ABSENT)
-
-UNBORN = Entry(None, ABSENT)
-"""Of a key below an inode that this very transaction makes: nobody else can have written it."""
-
-
-PRESUMED = Entry(None, ABSENT)
-"""Of a key that nobody has looked for: that there is no row is a guess, to be validated."""
-
-
-UNCOMMITTED = 2**63 - 1
-"""Since when an uncommitted version is current: after every snapshot."""
-
-
-class Missing(Exception):
-    """The snapshot lacks something: load `reading` and run the operation again."""
-
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-
-
-class OutOfNumbers(Exception):
-    """The range of ids reserved in memory is used up: reserve another, run again."""
-
-    def __init__(self, counter: str) -> None:
-        self.counter = counter
-
-
-class MustRunAlone(Exception):
-    """The operation's meaning depends on everything below a directory.
-
-    It has to run while nobody else commits.
-    """
-
-
-class PastView(Protocol):
-    """Rows as they were after an earlier TxID.  Each method may raise `Missing`."""
-
-    def entry(self, key: Key) -> Entry: ...
-
-    def keys_of_id(self, table: int, id: int) -> list[Key]: ...
-
-    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]: ...
-
-    def totals(self, id: int) -> Totals: ...
-
-
-class View(Protocol):
-    """A snapshot to run on.  Each method may raise `Missing`."""
-
-    @property
-    def never_lacks(self) -> bool:
-        """Whether `Missing` is never raised, since rows are read as they are asked for."""
-        ...
-
-    def entry(self, key: Key) -> Entry: ...
-
-    def find(self, key: Key) -> Entry | None:
-        """The entry if it is at hand; None if one would have to look."""
-        ...
-
-    def recall(self, token: Hashable) -> Memo | None: ...
-
-    def memorize(self, token: Hashable, memo: Memo) -> None: ...
-
-    def keys_of_id(self, table: int, id: int) -> list[Key]: ...
-
-    def scan(self, scan: Scan) -> list[tuple[Key, Entry]]: ...
-
-    def totals(self, id: int) -> tuple[Totals, bool]:
-        """The totals, and whether uncommitted changes are part of them."""
-        ...
-
-    def peek_totals(self, id: int) -> Totals:
-        """The totals as of a short while ago, if nothing newer is at hand."""
-        ...
-
-    def at(self, txid: int) -> PastView:
-        """What was there after an earlier TxID."""
-        ...
-
-    def latest_snapshot(self, covered: int) -> int:
-        """The TxID of the latest snapshot up to this one that still exists; or 0."""
-        ...
-
-
-class Rows(Protocol):
-    """What operations that only look are given: a transaction, or a moment of the past."""
-
-    @property
-    def now_ms(self) -> int: ...
-
-    def get(self, key: Key) -> Any: ...
-
-    def get_by_id(self, table: Table, id: int) -> Any: ...
-
-    def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]: ...
-
-    def totals(self, id: int) -> Totals: ...
-
-    def at(self, txid: int) -> Rows: ...
-
-    def need(
-        self,
-        keys: Iterable[Key] = (),
-        totals: Iterable[int] = (),
-        ids: Iterable[tuple[int, int]] = (),
-    ) -> None: ...
-
-
 NumberSource = Callable[[str], int]
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-def find_lacking(
-    view: View | PastView,
-    keys: Iterable[Key],
-    totals: Iterable[int],
-    ids: Iterable[tuple[int, int]],
-) -> Reading:
-    """What of this would have to be read."""
-
-    def lacking(ask: Callable[[T], object], items: Iterable[T]) -> Iterator[T]:
-        for item in items:
-            try:
-                ask(item)
-            except Missing:
-                yield item
-
-    return Reading(
-        keys=list(lacking(view.entry, keys)),
-        totals=list(lacking(view.totals, totals)),
-        ids=list(lacking(lambda pair: view.keys_of_id(*pair), ids)),
-    )
-
-
-def ask_all(ask: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Ask for each of them; what all of them lack is lacking together, not one after another."""
-    answers, lacking = [], []
-    for item in items:
-        try:
-            answers.append(ask(item))
-        except Missing as missing:
-            lacking.append(missing.reading)
-    if lacking:
-        raise Missing(join_readings(lacking))
-    return answers
-
-
-class PastRows:
-    """Rows as they were after an earlier TxID: committed, so nothing of it is validated."""
-
-    def __init__(self, now: View, txid: int, now_ms: int) -> None:
-        self._now = now
-        self._view = now.at(txid)
-        self.txid = txid
-        self.now_ms = now_ms
-
-    def at(self, txid: int) -> PastRows:
-        """What there was after another TxID."""
-        return PastRows(self._now, txid, self.now_ms)
-
-    def get(self, key: Key) -> Any:
-        """The record that `key` had, or None."""
-        return self._view.entry(key).record
-
-    def since(self, key: Key) -> int:
-        """The TxID that had written the row of `key`."""
-        return self._view.entry(key).since
-
-    def until(self, key: Key) -> int:
-        """The TxID that has superseded this version of `key` since; 0: none."""
-        return self._view.entry(key).until
-
-    def keys_of_id(self, table: Table, id: int) -> list[Key]:
-        """Where the records that carried this id were."""
-        return self._view.keys_of_id(table, id)
-
-    def get_by_id(self, table: Table, id: int) -> Any:
-        """The record of a table that carried this id, or None."""
-        keys = self._view.keys_of_id(table, id)
-        return self.get(keys[0]) if keys else None
-
-    def scan(
-        self,
-        table: Table,
-        a: int,
-        after: bytes,
-        limit: int,
-        *,
-        since: int = 0,
-        until: int = FOREVER,
-    ) -> list[tuple[Key, Any]]:
-        """Rows of `(table, a)` behind `after`, in order of `b`; perhaps of some time only."""
-        page = self._view.scan(Scan(table, a, after, limit, since, until))
-        return [(key, entry.record) for key, entry in page]
-
-    def totals(self, id: int) -> Totals:
-        """The totals that a directory had."""
-        return self._view.totals(id)
-
-    def need(
-        self,
-        keys: Iterable[Key] = (),
-        totals: Iterable[int] = (),
-        ids: Iterable[tuple[int, int]] = (),
-    ) -> None:
-        """As `Transaction.need`."""
-        if self._now.never_lacks:
-            return
-        lacking = find_lacking(self._view, keys, totals, ids)
-        if not lacking.is_empty():
-            raise Missing(Reading(past={self.txid: lacking}))
 
 
 class Transaction:
@@ -315,7 +86,7 @@ class Transaction:
         self.presumed: list[Key] = []  # to have no row
         # The latest snapshot that needs what is changed here; None: nobody has looked.
         self.covered: int | None = None
-        self.marked: list[Callable[[], Iterable[int]]] = []  # see `mark`
+        self.marked: list[tuple[int, ...]] = []  # see `mark`
         self.reads: dict[Key, Entry] = {}
         self.writes: dict[Key, Any] = {}
         self.kept: list[Key] = []
@@ -474,10 +245,13 @@ class Transaction:
 
     def put(self, key: Key, record: Any) -> None:
         """Write a record; it must have been looked for before."""
-        assert key in self.reads or key in self.writes, f"{key} is written unread"
-        if self.covered != 0:
-            self._keep_if_covered(key)
-        self.writes[key] = record
+        writes = self.writes
+        assert key in self.reads or key in writes, f"{key} is written unread"
+        # An uncommitted version is younger than every snapshot, and whoever
+        # wrote it has kept what was there before.
+        if self.covered != 0 and key not in writes and self.is_held(key):
+            self.kept.append(key)
+        writes[key] = record
 
     def put_new(self, key: Key, record: Any) -> None:
         """Write a record whose key can't be taken; that it is not is checked at the commit."""
@@ -494,11 +268,8 @@ class Transaction:
         if self.covered is None or needed > self.covered:
             self.covered = needed
 
-    def mark(self, directories: Callable[[], Iterable[int]]) -> None:
-        """What this transaction changes, if anything, is below these: `Totals.changed` tells.
-
-        Which they are is asked for only if it does change something.
-        """
+    def mark(self, directories: tuple[int, ...]) -> None:
+        """What this transaction changes, if anything, is below these: `Totals.changed` tells."""
         self.marked.append(directories)
 
     def is_held(self, key: Key) -> bool:
@@ -550,12 +321,6 @@ class Transaction:
     def next_number(self, counter: str) -> int:
         """A new number of another counter."""
         return self._next_number(counter)
-
-    def _keep_if_covered(self, key: Key) -> None:
-        # An uncommitted version is younger than every snapshot, and whoever
-        # wrote it has kept what was there before.
-        if key not in self.writes and self.is_held(key):
-            self.kept.append(key)
 
     def seal(self) -> None:
         """Encode what is written; raise IllegalArgumentException if it could not be read back.

@@ -23,19 +23,14 @@ from cairnfs.store.base import (
     Totals,
     scan_under,
 )
+from cairnfs.transaction.entries import NO_ENTRY, UNCOMMITTED, Entry, Missing
 from cairnfs.transaction.group import Group
 from cairnfs.transaction.memos import Memo, Memos
 from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.records import id_of
+from cairnfs.transaction.rows import PastView
 from cairnfs.transaction.seen_rows import Page, RowCache, entry_of
-from cairnfs.transaction.transaction import (
-    NO_ENTRY,
-    UNCOMMITTED,
-    Entry,
-    Missing,
-    PastView,
-    Transaction,
-)
+from cairnfs.transaction.transaction import Transaction
 
 
 class CommittedRows(Protocol):
@@ -268,7 +263,7 @@ class Speculation:
 
     def peek_totals(self, id: int) -> Totals:
         known = self._peeked.get(id) if self._peeked is not None else None
-        return self.totals(id)[0] if known is None else known
+        return self.committed.totals(id) if known is None else known
 
     def at(self, txid: int) -> PastView:
         # What is not committed yet comes after every TxID that anybody can ask for.

@@ -126,10 +126,11 @@ class ServerConnection:
     def receive_data(self, data: bytes) -> list[ServerEvent]:
         """What the arrival of `data` brings about."""
         events: list[ServerEvent] = []
-        if self._state is _State.CLOSED:
+        is_open = self._state is _OPEN
+        if not is_open and self._state is _State.CLOSED:
             return events
         try:
-            if self._state is _State.HEADER:
+            if not is_open and self._state is _State.HEADER:
                 data = self._receive_connection_header(data)
             for frame in self._frames.receive(data):
                 event = self._receive_frame(frame)

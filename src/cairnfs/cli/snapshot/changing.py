@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cairnfs.cli.errors import CommandError
 from cairnfs.cli.output import Output
+from cairnfs.cli.snapshot.work import wait_until_reclaimed
 from cairnfs.errors import FileNotFoundException
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def delete(fs: FileSystem, given: argparse.Namespace) -> int:
             {"directory": given.directory, "deleted": name},
             f"Deleted snapshot {name} of {given.directory}",
         )
+    if given.wait:
+        wait_until_reclaimed(fs)
     return 0
 
 

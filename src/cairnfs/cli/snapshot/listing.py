@@ -59,11 +59,10 @@ def _list_one(fs: FileSystem, given: argparse.Namespace, out: Output) -> None:
         out.print(f"{given.directory} has no snapshots; `cairn snapshot create {given.directory}`")
     else:
         rows = [["NAME", "TAKEN", "PATH"]]
-        rows += [
-            [each.status.name, _when(each.status.mtime_ms), each.status.path] for each in found
-        ]
+        rows += [[each.status.name, when(each.status.mtime_ms), each.status.path] for each in found]
         out.print_table(rows)
 
 
-def _when(time_ms: int) -> str:
+def when(time_ms: int) -> str:
+    """A time as people read it."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ms / 1000))

@@ -19,6 +19,7 @@ ACTIONS = {
     "diff": ("what changed from one snapshot to another, or to now", "diff", "diff"),
     "rollback": ("make a directory or file what it was, in place", "going_back", "rollback"),
     "space": ("what each snapshot takes, and what only it holds", "space", "space"),
+    "root": ("of everything: create, status, rollback, finalize", "root", "root"),
     "schedule": ("have snapshots taken and deleted: set, list, remove", "schedule", "schedule"),
     "clone": ("a directory that begins as a snapshot, to write to", "going_back", "clone"),
 }
@@ -68,6 +69,13 @@ def make_parser() -> argparse.ArgumentParser:
     parsers["rename"].add_argument("old", metavar="OLD-NAME")
     parsers["rename"].add_argument("new", metavar="NEW-NAME")
     parsers["delete"].add_argument("names", nargs="+", metavar="NAME")
+    parsers["root"].add_argument("what", choices=("create", "status", "rollback", "finalize"))
+    parsers["root"].add_argument("--name", help="of create: the snapshot's (the time)")
+    for name in ("delete", "root"):
+        what = "of finalize: until" if name == "root" else "until"
+        parsers[name].add_argument(
+            "--wait", action="store_true", help=f"{what} everything is reclaimed, on CairnFS"
+        )
     parsers["diff"].add_argument("old", metavar="OLD", help="a snapshot; . is the present")
     parsers["diff"].add_argument("new", nargs="?", default=".", metavar="NEW", help="(.)")
     parsers["diff"].add_argument(

@@ -122,7 +122,7 @@ class SnapshotCalls(ModelTree):
 
     # Going back, and copies.
 
-    def rollback_snapshot(self, user: User, path: str, name: str, safety: str = "") -> None:
+    def rollback_snapshot(self, user: User, path: str, name: str, safety: str = "") -> str:
         """Make it what it was; what it had become is kept in a snapshot, if that has a name."""
         node = self._owned(user, path)
         top = self._snapshot(node, name)
@@ -143,6 +143,7 @@ class SnapshotCalls(ModelTree):
             each.close()
         back.snapshots, back.is_snapshottable = node.snapshots, True
         node.__dict__.update(back.__dict__, id=node.id)
+        return safety
 
     def clone_snapshot(self, user: User, path: str, name: str, destination: str) -> None:
         """A tree of its own that begins as a snapshot was."""

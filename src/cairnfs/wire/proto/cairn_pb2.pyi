@@ -131,6 +131,104 @@ class GetSnapshotChangesResponseProto(_message.Message):
     cursor: bytes
     def __init__(self, changes: _Optional[_Iterable[_Union[SnapshotChangeProto, _Mapping]]] = ..., cursor: _Optional[bytes] = ...) -> None: ...
 
+class RootSnapshotProto(_message.Message):
+    __slots__ = ("snapshotName", "txid", "createdMs", "user", "rolledBackMs", "safetySnapshots")
+    SNAPSHOTNAME_FIELD_NUMBER: _ClassVar[int]
+    TXID_FIELD_NUMBER: _ClassVar[int]
+    CREATEDMS_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    ROLLEDBACKMS_FIELD_NUMBER: _ClassVar[int]
+    SAFETYSNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    snapshotName: str
+    txid: int
+    createdMs: int
+    user: str
+    rolledBackMs: int
+    safetySnapshots: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, snapshotName: _Optional[str] = ..., txid: _Optional[int] = ..., createdMs: _Optional[int] = ..., user: _Optional[str] = ..., rolledBackMs: _Optional[int] = ..., safetySnapshots: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class TreeCountsProto(_message.Message):
+    __slots__ = ("files", "directories", "lengthBytes", "spaceBytes")
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORIES_FIELD_NUMBER: _ClassVar[int]
+    LENGTHBYTES_FIELD_NUMBER: _ClassVar[int]
+    SPACEBYTES_FIELD_NUMBER: _ClassVar[int]
+    files: int
+    directories: int
+    lengthBytes: int
+    spaceBytes: int
+    def __init__(self, files: _Optional[int] = ..., directories: _Optional[int] = ..., lengthBytes: _Optional[int] = ..., spaceBytes: _Optional[int] = ...) -> None: ...
+
+class CreateRootSnapshotRequestProto(_message.Message):
+    __slots__ = ("snapshotName",)
+    SNAPSHOTNAME_FIELD_NUMBER: _ClassVar[int]
+    snapshotName: str
+    def __init__(self, snapshotName: _Optional[str] = ...) -> None: ...
+
+class CreateRootSnapshotResponseProto(_message.Message):
+    __slots__ = ("snapshot",)
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    snapshot: RootSnapshotProto
+    def __init__(self, snapshot: _Optional[_Union[RootSnapshotProto, _Mapping]] = ...) -> None: ...
+
+class GetRootSnapshotStatusRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetRootSnapshotStatusResponseProto(_message.Message):
+    __slots__ = ("snapshot", "then", "now", "lastTxid", "hindrances")
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    THEN_FIELD_NUMBER: _ClassVar[int]
+    NOW_FIELD_NUMBER: _ClassVar[int]
+    LASTTXID_FIELD_NUMBER: _ClassVar[int]
+    HINDRANCES_FIELD_NUMBER: _ClassVar[int]
+    snapshot: RootSnapshotProto
+    then: TreeCountsProto
+    now: TreeCountsProto
+    lastTxid: int
+    hindrances: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, snapshot: _Optional[_Union[RootSnapshotProto, _Mapping]] = ..., then: _Optional[_Union[TreeCountsProto, _Mapping]] = ..., now: _Optional[_Union[TreeCountsProto, _Mapping]] = ..., lastTxid: _Optional[int] = ..., hindrances: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RollbackRootSnapshotRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RollbackRootSnapshotResponseProto(_message.Message):
+    __slots__ = ("safetySnapshot",)
+    SAFETYSNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    safetySnapshot: str
+    def __init__(self, safetySnapshot: _Optional[str] = ...) -> None: ...
+
+class FinalizeRootSnapshotRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FinalizeRootSnapshotResponseProto(_message.Message):
+    __slots__ = ("deletedSnapshots",)
+    DELETEDSNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    deletedSnapshots: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, deletedSnapshots: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetSnapshotWorkRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetSnapshotWorkResponseProto(_message.Message):
+    __slots__ = ("deletedTrees", "deletedSnapshots", "directoriesToSettle", "percentOfSnapshot", "bound", "namenode")
+    DELETEDTREES_FIELD_NUMBER: _ClassVar[int]
+    DELETEDSNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORIESTOSETTLE_FIELD_NUMBER: _ClassVar[int]
+    PERCENTOFSNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    BOUND_FIELD_NUMBER: _ClassVar[int]
+    NAMENODE_FIELD_NUMBER: _ClassVar[int]
+    deletedTrees: int
+    deletedSnapshots: int
+    directoriesToSettle: int
+    percentOfSnapshot: int
+    bound: int
+    namenode: str
+    def __init__(self, deletedTrees: _Optional[int] = ..., deletedSnapshots: _Optional[int] = ..., directoriesToSettle: _Optional[int] = ..., percentOfSnapshot: _Optional[int] = ..., bound: _Optional[int] = ..., namenode: _Optional[str] = ...) -> None: ...
+
 class SnapshotScheduleProto(_message.Message):
     __slots__ = ("path", "prefix", "hourly", "daily", "weekly", "monthly", "yearly")
     PATH_FIELD_NUMBER: _ClassVar[int]

@@ -1,0 +1,103 @@
+"""Settling: what a directory has from an origin gets rows of its own, until it needs none.
+
+A clone, or a directory that was rolled back, holds its origin, and so everything that was there
+at that moment, also what has been deleted since.  As long as the snapshot is there, that
+costs nothing.  Once it is deleted, this ends it: in bounded steps, each a transaction of its
+own, so it can stop and go on anywhere, on any NameNode.  To readers nothing changes.
+
+Invariant: a name that an origin has, and that was settled, stays so; whoever takes it out of the
+directory leaves a whiteout.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from cairnfs.namesystem.delete import Orphan, orphan_key
+from cairnfs.namesystem.identity import identity_of
+from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.layers import (
+    Layered,
+    children_of,
+    identity_key,
+    materialize,
+    shared_blocks,
+    totals_of,
+)
+from cairnfs.namesystem.lookup import inode_key, key_of, path_of, resolve
+from cairnfs.store.base import Key
+from cairnfs.store.schema import PAIR, Table
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.rows import ask_all
+from cairnfs.transaction.transaction import Transaction
+
+SETTLE_BATCH = 100  # rows of a directory given by one transaction: other callers wait for it
+
+
+@operation()
+def settle(tx: Transaction, key: Key) -> None:
+    """Give a page of what a directory has from its origin rows of its own; at the end, no origin.
+
+    `key` is that of its note, which goes when nothing is left to do.
+    """
+    note: Layered | None = tx.get(key)
+    if note is None:
+        return
+    txid, id = PAIR.unpack(key[2])
+    directory = _find(tx, InodeId(id))
+    if directory is None or (directory.origin is not None and directory.origin.txid != txid):
+        tx.delete(key)  # it is gone, or was rolled back again
+    elif directory.origin is None:
+        _forget_whiteouts(tx, key, directory)
+    else:
+        page = children_of(tx, directory, note.after, SETTLE_BATCH)
+        _give_rows(tx, directory, page)
+        if len(page) == SETTLE_BATCH:
+            tx.put(key, Layered(page[-1].name))
+        else:
+            _leave_origin(tx, directory)
+
+
+def _find(tx: Transaction, id: InodeId) -> Inode | None:
+    """The directory, if it can be reached; what snapshots need of it will be kept."""
+    path = path_of(tx, id)
+    found = None if path is None else resolve(tx, path).target
+    return None if found is None or found.id != id else found
+
+
+def _give_rows(tx: Transaction, directory: Inode, page: list[Inode]) -> None:
+    virtual = [child for child in page if child.is_virtual]
+    tx.need(
+        keys=[
+            key
+            for child in virtual
+            for key in (
+                inode_key(InodeId(directory.children_id), child.name),
+                identity_key(identity_of(child)),
+            )
+        ],
+        ids=[(int(Table.INODES), identity_of(child)) for child in virtual],
+    )
+    ask_all(lambda child: totals_of(tx, child), [c for c in virtual if c.is_directory])
+    ask_all(lambda child: shared_blocks(tx, child), [c for c in virtual if c.is_file])
+    for child in virtual:
+        materialize(tx, (directory, child))
+
+
+def _leave_origin(tx: Transaction, directory: Inode) -> None:
+    """Nothing comes from there any more; snapshots may still show it with its origin."""
+    assert directory.origin is not None
+    tx.put(key_of(directory), msgspec.structs.replace(directory, origin=None))
+    id = InodeId(tx.next_inode_id())
+    before = msgspec.structs.replace(directory, id=id, content_id=0)
+    orphan = Orphan(Kind.DIRECTORY, inode=before, is_content=True, origin_of=directory.id)
+    tx.put_new(orphan_key(id), orphan)
+
+
+def _forget_whiteouts(tx: Transaction, key: Key, directory: Inode) -> None:
+    """There is no origin any more in which there could be such names."""
+    whiteouts = tx.scan(Table.WHITEOUTS, directory.children_id, b"", SETTLE_BATCH)
+    for each, _ in whiteouts:
+        tx.delete(each)
+    if len(whiteouts) < SETTLE_BATCH:
+        tx.delete(key)
