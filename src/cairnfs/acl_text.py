@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cairnfs.errors import HadoopIllegalArgumentException
-from cairnfs.modes import RWX
+from cairnfs.modes import RWX, format_mode
 
-_SCOPES = ("", "default:")
+DEFAULT = "default:"
+_SCOPES = ("", DEFAULT)
 _TYPES = ("user", "group", "mask", "other")
 
 
@@ -55,3 +56,12 @@ def _parse_entry(text: str, with_permission: bool) -> Entry:
         permission = RWX.index(fields[2])
     name = fields[1] if len(fields) > 1 and fields[1] else None
     return Entry(scope, _TYPES.index(fields[0].lower()), name, permission)
+
+
+def full_entries(mode: int, entries: list[str]) -> list[str]:
+    """The whole list, with what the mode says put in its places."""
+    user, group, other = (format_mode(mode & 0o777)[at : at + 3] for at in (0, 3, 6))
+    access = [entry for entry in entries if not entry.startswith(DEFAULT)]
+    middle = [*access, f"mask::{group}"] if access else [f"group::{group}"]
+    defaults = [entry for entry in entries if entry.startswith(DEFAULT)]
+    return [f"user::{user}", *middle, f"other::{other}", *defaults]

@@ -232,9 +232,27 @@ def test_schedules_are_set_previewed_listed_and_removed(
     }
 
 
-def test_what_is_to_come_says_so(fs: FileSystem, directory: str) -> None:
-    with pytest.raises(NotImplementedError, match="getSnapshotChanges is not offered"):
-        list(fs.snapshot_changes(directory, "s1"))
+def test_changes(cluster: Cluster, fs: FileSystem, directory: str) -> None:
+    fs.mkdirs(f"{directory}/old")
+    fs.create_snapshot(directory, "s1")
+    same = run(cluster, "diff", directory, "s1", "--changes")
+    assert same == f"From snapshot s1 to the present of {directory}: nothing has changed\n"
+    fs.rename(f"{directory}/old", f"{directory}/new")
+    fs.mkdirs(f"{directory}/made")
+    lines = run(cluster, "diff", directory, "s1", "--changes").splitlines()
+    assert lines[0] == f"From snapshot s1 to the present of {directory}:"
+    assert [line.split("\t")[1:] for line in lines[1:]] == [
+        ["MOVED_OUT", "./old -> ./new"],
+        ["CREATED  ", "./made"],
+        ["MOVED_IN ", "./new <- ./old"],
+    ]
+    out, made, come = run_json(cluster, "diff", directory, "s1", ".", "--changes", "--json")
+    assert (out["kind"], out["path"], out["other"]) == ("MOVED_OUT", "old", "new")
+    assert (made["type"], made["content"]) == ("DIRECTORY", False)
+    assert out["txid"] == come["txid"] < made["txid"]
+    wrong = run(cluster, "diff", directory, "nothing", "--changes", code=1)
+    assert "with name nothing" in wrong
+    fs.delete_snapshot(directory, "s1")
 
 
 def test_the_root_snapshot(cluster: Cluster, fs: FileSystem, directory: str) -> None:

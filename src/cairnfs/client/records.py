@@ -254,7 +254,10 @@ class SnapshotDiffReport(msgspec.Struct, frozen=True):
 
 
 class ChangeKind(enum.Enum):
-    """What can have happened to something below a directory."""
+    """What can have happened to something below a directory.
+
+    What was deleted or moved out is told by its old path, and goes with all that is below it.
+    """
 
     CREATED = "CREATED"
     DELETED = "DELETED"
@@ -270,6 +273,9 @@ class SnapshotChange(msgspec.Struct, frozen=True):
     path: str  # relative to the directory; "." is itself
     other: str | None  # of a move within the directory: its other end
     txid: int
+    id: int  # the same at both ends of a move
+    type: FileType
+    is_rewritten: bool = False  # of a file that was modified: its content, too
 
 
 class SnapshotSpace(msgspec.Struct, frozen=True):

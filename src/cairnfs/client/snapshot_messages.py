@@ -8,6 +8,7 @@ from cairnfs.client.messages import decode_name
 from cairnfs.client.records import (
     ChangeKind,
     DiffEntry,
+    FileType,
     SnapshotChange,
     SnapshotSchedule,
     SnapshotSpace,
@@ -91,6 +92,9 @@ def decode_change(message: cairn_pb2.SnapshotChangeProto) -> SnapshotChange:
         _path(message.path),
         _path(message.otherPath) if message.HasField("otherPath") else None,
         message.txid,
+        message.fileId,
+        FileType(cairn_pb2.SnapshotChangeProto.FileType.Name(message.fileType)),
+        message.contentChanged,
     )
 
 

@@ -152,7 +152,12 @@ class Snapshots(Namespace):
             yield from pages.read(response.diffReport)
 
     def snapshot_changes(self, path: PathLike, old: str, new: str = "") -> Iterator[SnapshotChange]:
-        """The same in five categories, each change with its transaction.  Only on CairnFS."""
+        """The same in five categories, each with its transaction, in an order to apply.
+
+        First what leaves its place, then what arrives or is different: what was moved out is
+        to be kept aside until it is moved in (`apply_changes`).  It comes a page at a time, up
+        to the present all at once.  Only on CairnFS.
+        """
         request = cairn_pb2.GetSnapshotChangesRequestProto(
             path=self.absolute_path(path), fromSnapshot=old, toSnapshot=new
         )

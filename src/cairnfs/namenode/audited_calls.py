@@ -177,6 +177,11 @@ def _snapshot_diff(
     return "computeSnapshotDiff", _snapshot(root, old), _snapshot(root, new)
 
 
+def _snapshot_changes(request: cairn_pb2.GetSnapshotChangesRequestProto) -> Event:
+    old, new = request.fromSnapshot, request.toSnapshot
+    return "getSnapshotChanges", _snapshot(request.path, old), _snapshot(request.path, new)
+
+
 def _rolling_upgrade(request: pb.RollingUpgradeRequestProto) -> Event:
     words = {pb.QUERY: "query", pb.START: "start", pb.FINALIZE: "finalize"}
     return f"{words[request.action]}RollingUpgrade", None, None
@@ -268,6 +273,7 @@ _CALLS = {
 _CAIRN_CALLS = {
     "createSnapshots": Audited(_create_snapshots, find_dst=_created_snapshots),
     "rollbackSnapshot": Audited(_rollback_snapshot),
+    "getSnapshotChanges": Audited(_snapshot_changes),
     "cloneSnapshot": Audited(_clone_snapshot),
     "createRootSnapshot": Audited(_nothing("createRootSnapshot")),
     "getRootSnapshotStatus": Audited(_nothing("getRootSnapshotStatus")),

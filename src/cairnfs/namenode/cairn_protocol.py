@@ -8,9 +8,11 @@ from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode import rolling_back
 from cairnfs.namenode.messages import encode_nothing
 from cairnfs.namenode.service import IncomingCall, Service
+from cairnfs.namenode.snapshot_messages import from_changes_cursor, to_changes
 from cairnfs.namesystem import rollback, schedules, snapshot_space, snapshots
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.schedules import Plan, Schedule, ScheduleInfo
+from cairnfs.namesystem.snapshot_changes import snapshot_changes
 from cairnfs.namesystem.snapshot_space import SnapshotSpace
 from cairnfs.wire.proto import cairn_pb2
 from cairnfs.wire.protocols import CAIRN_PROTOCOL, as_text
@@ -65,6 +67,20 @@ def get_snapshot_space(call: IncomingCall, request: cairn_pb2.GetSnapshotSpaceRe
         encode,
         _parse(request.snapshotRoot),
         tuple(map(as_text, request.snapshotNames)),
+    )
+
+
+@CALLS.handler
+def get_snapshot_changes(
+    call: IncomingCall, request: cairn_pb2.GetSnapshotChangesRequestProto
+) -> None:
+    call.run(
+        snapshot_changes,
+        to_changes,
+        _parse(request.path),
+        as_text(request.fromSnapshot),
+        as_text(request.toSnapshot),
+        from_changes_cursor(request.cursor),
     )
 
 

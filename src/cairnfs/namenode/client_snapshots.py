@@ -14,14 +14,12 @@ from cairnfs.namenode.snapshot_messages import (
 )
 from cairnfs.namesystem import snapshots
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.snapshot_diff import DiffPage, snapshot_diff
+from cairnfs.namesystem.snapshot_diff import WHOLE_DIFF, DiffPage, snapshot_diff
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CLIENT_PROTOCOL, as_text
 
 CALLS = Service(CLIENT_PROTOCOL)
-
-WHOLE_DIFF = 2**31 - 1  # entries: as many as there are
 
 _parse = FsPath.parse
 
@@ -112,7 +110,7 @@ def get_snapshot_diff_report(
         _parse(request.snapshotRoot),
         as_text(request.fromSnapshot),
         as_text(request.toSnapshot),
-        (),
+        None,
         WHOLE_DIFF,
     )
 

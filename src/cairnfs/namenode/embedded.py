@@ -38,6 +38,7 @@ from cairnfs.namesystem import (
     rename,
     rollback,
     root_snapshot,
+    snapshot_changes,
     snapshot_diff,
     snapshots,
     symlinks,
@@ -388,13 +389,29 @@ class ClientProtocol:
         self, path: str, old: str, new: str = "", limit: int = snapshot_diff.DIFF_LIMIT
     ) -> Iterator[snapshot_diff.DiffEntry]:
         """What is different; without a name, from the snapshot to now."""
-        resume: tuple[bytes, ...] | None = ()
-        while resume is not None:
+        resume: snapshot_diff.Place | None = None
+        while True:
             page: snapshot_diff.DiffPage = self._call(
                 snapshot_diff.snapshot_diff, FsPath.parse(path), old, new, resume, limit
             )
-            yield from page.entries
+            yield from map(snapshot_diff.turn, page.entries) if page.is_turned else page.entries
             resume = page.resume
+            if resume is None:
+                return
+
+    def snapshot_changes(
+        self, path: str, old: str, new: str = "", limit: int = snapshot_changes.CHANGES_LIMIT
+    ) -> Iterator[snapshot_changes.Change]:
+        """The same in an order to apply; without a name, from the snapshot to now."""
+        resume: snapshot_changes.Place | None = None
+        while True:
+            page: snapshot_changes.ChangePage = self._call(
+                snapshot_changes.snapshot_changes, FsPath.parse(path), old, new, resume, limit
+            )
+            yield from page.changes
+            resume = page.resume
+            if resume is None:
+                return
 
     def _call_or_release(self, operation: Operation[R], *arguments: Any) -> R:
         """Call; take the file from a writer who is gone, and call again."""

@@ -1,15 +1,21 @@
-"""Snapshots and differences between them as Hadoop's messages."""
+"""Snapshots and differences between them as Hadoop's messages, and as our own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode.messages import fill_status
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Names
+from cairnfs.namesystem.snapshot_changes import ChangePage
+from cairnfs.namesystem.snapshot_changes import Place as ChangePlace
+from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Place, turn
+from cairnfs.namesystem.snapshot_sides import Names
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
+from cairnfs.wire.proto import cairn_pb2, hdfs_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.proto import hdfs_pb2
 
 _LABELS = {
     DiffKind.MODIFIED: "M",
@@ -53,18 +59,26 @@ def to_snapshots(found: Iterable[SnapshotInfo], path: FsPath) -> hdfs_pb2.Snapsh
 def to_diff_report(
     page: DiffPage, request: pb.GetSnapshotDiffReportRequestProto
 ) -> hdfs_pb2.SnapshotDiffReportProto:
-    """One report of all there is."""
+    """One report of all there is, in the order of HDFS."""
     message = hdfs_pb2.SnapshotDiffReportProto()
     message.snapshotRoot = request.snapshotRoot
     message.fromSnapshot = request.fromSnapshot
     message.toSnapshot = request.toSnapshot
-    for entry in page.entries:
+    entries = sorted(page.entries, key=_order)
+    for entry in map(turn, entries) if page.is_turned else entries:
         added = message.diffReportEntries.add()
         added.modificationLabel = _LABELS[entry.kind]
         added.fullpath = _join(entry.path)
         if entry.target is not None:
             added.targetPath = _join(entry.target)
     return message
+
+
+def _order(entry: DiffEntry) -> tuple[Names, int, Names]:
+    """What is modified by its path; behind a directory what is new in it, then what is gone."""
+    if entry.kind is DiffKind.MODIFIED:
+        return entry.path, 0, ()
+    return entry.path[:-1], 1 if entry.kind is DiffKind.CREATED else 2, entry.path[-1:]
 
 
 def to_diff_page(page: DiffPage) -> hdfs_pb2.SnapshotDiffReportListingProto:
@@ -74,7 +88,7 @@ def to_diff_page(page: DiffPage) -> hdfs_pb2.SnapshotDiffReportListingProto:
     it after the directory, which is why this has to be among what was modified.
     """
     message = hdfs_pb2.SnapshotDiffReportListingProto()
-    message.isFromEarlier = True  # than what it is compared with: so nothing is to be turned round
+    message.isFromEarlier = not page.is_turned  # else clients turn it round
     lists = {
         DiffKind.MODIFIED: message.modifiedEntries,
         DiffKind.CREATED: message.createdEntries,
@@ -89,8 +103,7 @@ def to_diff_page(page: DiffPage) -> hdfs_pb2.SnapshotDiffReportListingProto:
         added.isReference = _is_reference(entry)
         if entry.target is not None:
             added.targetPath = _join(entry.target)
-    message.cursor.startPath = _join(page.resume or ())
-    message.cursor.index = _NO_INDEX
+    fill_cursor(message.cursor, page.resume)
     return message
 
 
@@ -101,9 +114,65 @@ def _is_reference(entry: DiffEntry) -> bool:
     return entry.kind is DiffKind.RENAMED
 
 
-def from_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto) -> Names:
-    """The directory to go on with, as a page has named it; none to begin with."""
-    return tuple(name for name in cursor.startPath.split(b"/") if name)
+def fill_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto, place: Place | None) -> None:
+    """Where to go on, to be sent back as it is: a path, in which a name of a directory that was
+    told to be modified has one more slash before it; the index is that of the last name."""
+    if place is None:
+        cursor.startPath, cursor.index = b"", _NO_INDEX
+        return
+    *above, last = place.told
+    marked = (b"/" + name if told else name for name, told in zip(place.path, above, strict=True))
+    cursor.startPath, cursor.index = b"/".join(marked), int(last)
+
+
+def from_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto) -> Place | None:
+    """Where to go on, as a page has said; None: from the beginning."""
+    if not cursor.startPath and cursor.index == _NO_INDEX:
+        return None
+    names: list[bytes] = []
+    told = []
+    is_told = False
+    for part in cursor.startPath.split(b"/"):
+        if part:
+            names.append(part)
+            told.append(is_told)
+        is_told = not part
+    return Place(tuple(names), (*told, cursor.index > 0))
+
+
+# Changes
+
+
+def to_changes(page: ChangePage) -> cairn_pb2.GetSnapshotChangesResponseProto:
+    message = cairn_pb2.GetSnapshotChangesResponseProto()
+    for change in page.changes:
+        added = message.changes.add(
+            kind=cairn_pb2.SnapshotChangeProto.Kind.Name(change.kind),
+            path=_join(change.path),
+            txid=change.txid,
+            fileId=change.inode_id,
+            fileType=cairn_pb2.SnapshotChangeProto.FileType.Name(change.inode_kind),
+        )
+        if change.other is not None:
+            added.otherPath = _join(change.other)
+        if change.is_rewritten:
+            added.contentChanged = True
+    if page.resume is not None:
+        message.cursor = msgspec.msgpack.encode(page.resume)
+    return message
+
+
+def from_changes_cursor(cursor: bytes) -> ChangePlace | None:
+    """Where to go on with changes, as a page has said; None: from the beginning."""
+    if not cursor:
+        return None
+    try:
+        return msgspec.msgpack.decode(cursor, type=ChangePlace)
+    except msgspec.MsgspecError:
+        raise IllegalArgumentException(
+            f"{cursor[:40].hex()} is no cursor of getSnapshotChanges: send back what the page"
+            " before had, or none to begin with"
+        ) from None
 
 
 def _join(names: Names) -> bytes:

@@ -24,6 +24,7 @@ class Finder:
         self._rows = rows
         self._root = root
         self._found: dict[int, tuple[Inode, ...] | None] = {identity_of(root): ()}
+        self._ways: dict[int, tuple[Inode, ...] | None] = {} if root.is_virtual else {root.id: ()}
 
     def find(self, identity: int) -> tuple[Inode, ...] | None:
         """The inodes on the way from the root, which is left out, to one of the tree; or None."""
@@ -42,6 +43,9 @@ class Finder:
         inode: Inode | None = self._rows.get_by_id(Table.INODES, id)
         if inode is None or inode.id == ROOT_ID:
             return None
+        way = self._way_to(inode)
+        if way is not None:
+            return way
         parent = parent_of(self._rows, inode)
         if parent is None:
             return self._find_in_origin(identity, inode)
@@ -53,6 +57,14 @@ class Finder:
             return (*above, inode)
         child = self._child_of(now, inode, identity)
         return None if child is None else (*above, child)
+
+    def _way_to(self, inode: Inode) -> tuple[Inode, ...] | None:
+        """The inodes on the way to one that has a row, as have all above it in the tree."""
+        if inode.id not in self._ways:
+            parent = None if inode.id == ROOT_ID else parent_of(self._rows, inode)
+            above = None if parent is None else self._way_to(parent)
+            self._ways[inode.id] = None if above is None else (*above, inode)
+        return self._ways[inode.id]
 
     def _child_of(self, directory: Inode, original: Inode, identity: int) -> Inode | None:
         """An inode in a directory that has taken the place of its own, if it is there still."""

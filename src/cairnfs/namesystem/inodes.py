@@ -121,6 +121,10 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     known_as: int = 0  # the id that it had while it was found in an origin; see `identity`
 
+    # Of what was moved to where snapshots reach: the latest one that reached where it came from,
+    # and the latest of where it came to.  For those between, it was moved in from outside.
+    entered: tuple[int, int] | None = None
+
     @property
     def children_id(self) -> int:
         """Under what the rows of a directory's children are kept."""

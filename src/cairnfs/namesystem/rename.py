@@ -197,6 +197,17 @@ def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) ->
         parent_id=InodeId(parent.children_id),
         name=destination.path.name,
         covered_txid=source.covered_txid,  # the inode's own included
+        entered=_entered(inode, source.covered_txid, destination.covered_txid),
     )
     add_inode(tx, destination.path, new, moved)
     add_entry(tx, destination.path, new, counts, skip=shared)
+
+
+def _entered(inode: Inode, left: int, reached: int) -> tuple[int, int] | None:
+    """Which snapshots see an inode come from outside, given the latest on either side."""
+    before = inode.entered
+    if reached <= left:
+        return before
+    if before is not None and before[1] >= left:
+        left = min(left, before[0])
+    return (left, reached)

@@ -1,12 +1,14 @@
-"""What is different between two snapshots of a directory, or between one and now.
+"""What is different between two snapshots of a directory, or between one and now, as HDFS tells it.
 
-The tree of the earlier side is walked, and of each directory both lists of children are
-compared; a directory below which nothing has changed since the earlier side is passed over
-(`Totals.changed`).  Inodes are told apart by their ids: one that is in both trees under another
-parent or name has been moved, with everything below it.
+The tree of the old side is walked, and of each directory both lists of children are compared; a
+directory below which nothing has changed since the earlier side is passed over
+(`Totals.changed`).  An inode that is in both trees under another parent or name has been moved,
+with everything below it.
 
 Paths are those of the earlier side, and relative; the target of a move is where it is on the
-later side, and what is new is named below the earlier path of its directory.
+later side, and what is new is named below the earlier path of its directory.  What was moved out
+of a directory that is gone counts as new.  From a later side to an earlier one, it is the same
+turned round: so does HDFS, with the paths of the earlier side again.
 """
 
 from __future__ import annotations
@@ -16,24 +18,24 @@ from collections.abc import Iterator
 
 import msgspec
 
-from cairnfs.errors import FileNotFoundException, SnapshotException
-from cairnfs.namesystem.identity import Finder, identity_of
-from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.namesystem.layers import children_of, rows_of_blocks
-from cairnfs.namesystem.lookup import Lookup, check_subtree_access, resolve_to_read
+from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.permissions import Access, Caller, check_access
-from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
-from cairnfs.store.schema import Table
+from cairnfs.namesystem.permissions import Caller
+from cairnfs.namesystem.snapshot_sides import (
+    Comparison,
+    Directory,
+    Names,
+    Pair,
+    compare,
+    is_modified,
+    name_of,
+)
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.entries import UNCOMMITTED
-from cairnfs.transaction.rows import Rows
 from cairnfs.transaction.transaction import Transaction
 
-DIFF_LIMIT = 1000  # entries of a page, and a directory's more
-_PAGE = 1000
-
-Names = tuple[bytes, ...]
+DIFF_LIMIT = 1000  # entries of a page
+LOOKS_MAX = 20_000  # names that are compared for one page, however few entries that gives
+WHOLE_DIFF = 2**31 - 1  # entries: as many as there are
 
 
 class DiffKind(enum.IntEnum):
@@ -54,23 +56,27 @@ class DiffEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     inode_id: InodeId
     parent_id: InodeId  # of the directory in which the difference is
     is_directory: bool
-    is_elsewhere: bool = False  # it was before, or is after, outside of the directory
-    txid: int = 0  # at which it came to be so, as far as it is known
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How far the walk has come: the last name that was looked at, on the old side's paths.
+
+    `told` are the directories on the way, that name included, that were told to be modified.
+    """
+
+    path: Names
+    told: tuple[bool, ...]
 
 
 class DiffPage(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Some of the differences, and the directory to go on with; None: that was all."""
+    """Some of the differences, and where to go on; None: that was all.
+
+    If `is_turned`, they are those from what was asked for as new to what was asked for as old.
+    """
 
     entries: list[DiffEntry]
-    resume: Names | None
-
-
-class Side(msgspec.Struct, frozen=True, gc=False):
-    """One of the two states that are compared."""
-
-    rows: Rows
-    root: Inode
-    txid: int | None  # None: now
+    resume: Place | None
+    is_turned: bool = False
 
 
 @operation(mutates=False)
@@ -80,241 +86,158 @@ def snapshot_diff(
     path: FsPath,
     old: str,
     new: str,
-    resume: Names = (),
+    resume: Place | None = None,
     limit: int = DIFF_LIMIT,
 ) -> DiffPage:
-    """The differences from one snapshot to another; an empty name means now.
-
-    `path` is a directory with snapshots, or below one.  If the later snapshot is given first,
-    the answer is what would turn it into the earlier one.
-    """
-    lookup = resolve_to_read(tx, caller, path)
-    if lookup.target is None:
-        raise FileNotFoundException(f"Directory does not exist: {lookup.path}")
-    check_access(caller, lookup.target, Access.READ, lookup.path)
-    owner = _owner_of_snapshots(lookup)
-    before, after = (_side(tx, lookup, owner, name) for name in (old, new))
-    for side in (before, after):  # names are told of everything below
-        check_access(caller, side.root, Access.READ, lookup.path)
-        check_subtree_access(
-            side.rows, caller, lookup.path, side.root, Access.READ, to_delete=False
-        )
-    if before.txid == after.txid:
+    """The differences from one snapshot to another; an empty name means now."""
+    states = compare(tx, caller, path, old, new, is_first=resume is None)
+    if states.is_over:
         return DiffPage([], None)
-    return Comparison(before, after, limit).page(resume)
+    is_turned = states.old is states.later
+    report = Report(states.turned() if is_turned else states)
+    entries: list[DiffEntry] = []
+    for looks, (place, found) in enumerate(report.walk(resume), 1):
+        entries += found
+        if len(entries) >= limit or (looks >= LOOKS_MAX and limit != WHOLE_DIFF):
+            return DiffPage(entries, place, is_turned)
+    return DiffPage(entries, None, is_turned)
 
 
-class Comparison:
-    """The walk; each side may be the later one."""
+_OPPOSITE = {
+    DiffKind.MODIFIED: DiffKind.MODIFIED,
+    DiffKind.CREATED: DiffKind.DELETED,
+    DiffKind.DELETED: DiffKind.CREATED,
+    DiffKind.RENAMED: DiffKind.RENAMED,
+}
 
-    def __init__(self, old: Side, new: Side, limit: int) -> None:
-        self._old = old
-        self._new = new
-        self._limit = limit
-        earlier, later = sorted((old, new), key=lambda side: side.txid or UNCOMMITTED)
-        self._since = earlier.txid or 0
-        self._later = later.rows
-        self._in_old = Finder(old.rows, old.root)
-        self._in_new = Finder(new.rows, new.root)
 
-    def page(self, resume: Names) -> DiffPage:
-        """The differences from the directory `resume` on."""
-        entries: list[DiffEntry] = []
-        for directory, found in self._walk(resume):
-            if entries and len(entries) + len(found) > self._limit:
-                return DiffPage(entries, directory)
-            entries += found
-        return DiffPage(entries, None)
+def turn(entry: DiffEntry) -> DiffEntry:
+    """A difference the other way round."""
+    kind = _OPPOSITE[entry.kind]
+    if entry.target is None:
+        return msgspec.structs.replace(entry, kind=kind)
+    return msgspec.structs.replace(entry, kind=kind, path=entry.target, target=entry.path)
 
-    def _walk(self, resume: Names) -> Iterator[tuple[Names, list[DiffEntry]]]:
-        """Directories of the old side, each before what is below it, in order of names."""
-        root = self._old.root
-        if not root.is_directory:
-            yield (), self._modified((), root, self._new.root)
-            return
-        stack: list[tuple[Names, Inode, Inode]] = [((), root, self._new.root)]
-        while stack:
-            path, before, after = stack.pop()
-            if not self._is_changed(before, after):
-                continue
-            if not resume or path >= resume:
-                entries, below = self._compare(path, before, after)
-                yield path, entries
-            elif path == resume[: len(path)]:
-                _, below = self._compare(path, before, after)
-            else:
-                continue
-            stack += reversed(below)
 
-    def _compare(
-        self, path: Names, before: Inode, after: Inode
-    ) -> tuple[list[DiffEntry], list[tuple[Names, Inode, Inode]]]:
-        """The differences of one directory, and the directories below to go on with."""
-        old = {inode.name: inode for inode in _children(self._old.rows, before)}
-        new = {inode.name: inode for inode in _children(self._new.rows, after)}
-        entries: list[DiffEntry] = []
-        below: list[tuple[Names, Inode, Inode]] = []
-        is_changed = False
-        for name in sorted(old.keys() | new.keys()):
-            here = (*path, name)
-            gone, come = old.get(name), new.get(name)
-            if gone is not None and come is not None and identity_of(gone) == identity_of(come):
-                entries += self._both(here, gone, come, below)
-                continue
-            is_changed = True
-            if gone is not None:
-                entries += self._gone(here, gone, before.id, below)
-            if come is not None and not self._is_told_where_it_was(come):
-                entries.append(self._come(here, come, before.id))
-        if is_changed or _is_modified(before, after):
-            entries.insert(0, _entry(DiffKind.MODIFIED, path, before, before.id))
-        return entries, below
+class _Walked:
+    """A directory in the middle of the walk."""
 
-    def _both(
-        self, path: Names, old: Inode, new: Inode, below: list[tuple[Names, Inode, Inode]]
-    ) -> list[DiffEntry]:
-        """An inode that is in both; a directory's own changes are told with its children's."""
+    def __init__(self, directory: Directory, pairs: Iterator[Pair], *, is_told: bool) -> None:
+        self.directory = directory
+        self.pairs = pairs
+        self.is_told = is_told  # to be modified: once is enough
+
+
+class Report:
+    """The walk through the old side, directories before what is below them."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._states = comparison
+
+    def walk(self, resume: Place | None) -> Iterator[tuple[Place, list[DiffEntry]]]:
+        """What is told of each name that is looked at, behind a place."""
+        old, new = self._states.old.root, self._states.new.root
+        if resume is None:
+            entries = self._modified((), old, new, old.id)
+            resume = Place((), (bool(entries),))
+            yield resume, entries
         if not old.is_directory:
-            return self._modified(path, old, new)
-        if self._is_changed(old, new):
-            below.append((path, old, new))
-            return []
-        return self._modified(path, old, new)
-
-    def _modified(self, path: Names, old: Inode, new: Inode) -> list[DiffEntry]:
-        if not _is_modified(old, new) and not self._is_rewritten(old, new):
-            return []
-        return [_entry(DiffKind.MODIFIED, path, old, old.parent_id)]
-
-    def _is_rewritten(self, old: Inode, new: Inode) -> bool:
-        """Whether a file that is as long as before has other content."""
-        if not old.is_file or old.mtime_ms == new.mtime_ms:
-            return False
-        return _content(self._old.rows, old) != _content(self._new.rows, new)
-
-    def _gone(
-        self,
-        path: Names,
-        inode: Inode,
-        parent_id: InodeId,
-        below: list[tuple[Names, Inode, Inode]],
-    ) -> list[DiffEntry]:
-        """An inode that is not there any more, but perhaps elsewhere in the tree."""
-        found = self._in_new.find(identity_of(inode))
-        if not found:
-            exists = self._new.rows.get_by_id(Table.INODES, inode.id) is not None
-            return [_entry(DiffKind.DELETED, path, inode, parent_id, is_elsewhere=exists)]
-        now, target = found[-1], tuple(each.name for each in found)
-        renamed = msgspec.structs.replace(
-            _entry(DiffKind.RENAMED, path, inode, parent_id), target=target
-        )
-        return [renamed, *self._both(path, inode, now, below)]
-
-    def _come(self, path: Names, inode: Inode, parent_id: InodeId) -> DiffEntry:
-        existed = self._old.rows.get_by_id(Table.INODES, inode.id) is not None
-        return _entry(DiffKind.CREATED, path, inode, parent_id, is_elsewhere=existed)
-
-    def _is_changed(self, old: Inode, new: Inode) -> bool:
-        """Whether anything at or below a directory may be different."""
-        if old.is_virtual and new.is_virtual:
-            return old.origin != new.origin
-        if old.is_virtual or new.is_virtual or old.children_id != new.children_id:
-            return True
-        return self._later.totals(old.id).changed > self._since
-
-    def _is_told_where_it_was(self, inode: Inode) -> bool:
-        """Whether the walk comes to it on the old side: not if a directory above it is gone."""
-        found = self._in_old.find(identity_of(inode))
-        now = self._in_new.find(identity_of(inode))
-        if not now or now[-1].id != inode.id:
-            return False
-        return found is not None and all(
-            self._in_new.find(identity_of(above)) is not None for above in found[:-1]
-        )
-
-
-def _content(rows: Rows, file: Inode) -> list[tuple[int, int]]:
-    """The blocks of a file, and how much of each it has."""
-    then, id = rows_of_blocks(rows, file)
-    blocks = [block for _, block in then.scan(Table.BLOCKS, id, b"", file.block_count or 1)]
-    return [(block.id, block.length_bytes) for block in blocks if block.length_bytes]
-
-
-def _children(rows: Rows, directory: Inode) -> Iterator[Inode]:
-    after = b""
-    while page := children_of(rows, directory, after, _PAGE):
-        yield from page
-        if len(page) < _PAGE:
             return
-        after = page[-1].name
+        stack = [self._enter(Directory(old, new), resume, 0)]
+        while stack:
+            walked = stack[-1]
+            pair = next(walked.pairs, None)
+            if pair is None:
+                stack.pop()
+                continue
+            directory = walked.directory
+            name = name_of(pair)
+            path = (*directory.old_path, name)
+            below = self._below(directory, pair)
+            if resume.path[: len(path)] == path:  # on the way to where we were
+                if below is not None:
+                    stack.append(self._enter(below, resume, len(path)))
+                continue
+            found = self._compare(walked, pair)
+            is_told = any(each.kind is DiffKind.MODIFIED and each.path == path for each in found)
+            told = (*(each.is_told for each in stack), is_told)
+            if below is not None:
+                start = Place(path, told)
+                stack.append(self._enter(below, start, len(path)))
+            yield Place(path, told), found
 
+    def _enter(self, directory: Directory, resume: Place, depth: int) -> _Walked:
+        start = resume.path[depth] if len(resume.path) > depth else b""
+        is_told = len(resume.told) > depth and resume.told[depth]
+        return _Walked(directory, self._states.pairs(directory, start), is_told=is_told)
 
-def _entry(
-    kind: DiffKind,
-    path: Names,
-    inode: Inode,
-    parent_id: InodeId,
-    *,
-    is_elsewhere: bool = False,
-) -> DiffEntry:
-    is_directory = inode.kind is Kind.DIRECTORY
-    return DiffEntry(kind, path, None, inode.id, parent_id, is_directory, is_elsewhere)
+    def _below(self, directory: Directory, pair: Pair) -> Directory | None:
+        """The directory under a name of the old side, if there may be differences in it."""
+        old = pair[0]
+        if old is None or not old.is_directory:
+            return None
+        path = (*directory.old_path, old.name)
+        now = self._now(directory, pair)
+        if now is None or not self._states.is_changed(old, now[0]):
+            return None
+        return Directory(old, now[0], path, now[1])
 
+    def _now(self, directory: Directory, pair: Pair) -> tuple[Inode, Names] | None:
+        """What an inode of the old side is on the new one, and where."""
+        old, new = pair
+        assert old is not None
+        if new is not None and self._states.is_same(directory, old, new):
+            return new, (*directory.new_path, new.name)
+        found = self._states.find_new((*directory.old_path, old.name), old)
+        return (found[-1], tuple(each.name for each in found)) if found else None
 
-def _is_modified(old: Inode, new: Inode) -> bool:
-    """Whether more than the place and what is noted for snapshots is different."""
-    return _essence(old) != _essence(new)
+    def _compare(self, walked: _Walked, pair: Pair) -> list[DiffEntry]:
+        """What is told of a name; the first time that it is not the same, the directory too."""
+        directory = walked.directory
+        assert directory.old is not None
+        old, new = pair
+        id = directory.old.id
+        path = (*directory.old_path, name_of(pair))
+        if old is not None and new is not None and self._states.is_same(directory, old, new):
+            return self._modified(path, old, new, id)
+        entries: list[DiffEntry] = []
+        if not walked.is_told:
+            walked.is_told = True
+            entries.append(_entry(DiffKind.MODIFIED, directory.old_path, directory.old, id))
+        if old is not None:
+            entries += self._gone(path, old, id)
+        if new is not None and not self._is_told_where_it_was(directory, new):
+            entries.append(_entry(DiffKind.CREATED, path, new, id))
+        return entries
 
-
-def _essence(inode: Inode) -> Inode:
-    """The inode without what snapshots do not track, and what they change themselves."""
-    return msgspec.structs.replace(
-        inode,
-        parent_id=InodeId(0),
-        name=b"",
-        atime_ms=0,
-        mtime_ms=0,  # of a file: looked at where its content may be another one
-        length_bytes=inode.visible_bytes,
-        open_bytes=0,
-        block_count=0,
-        under_construction=False,
-        has_open_block=False,
-        covered_txid=0,
-        is_snapshottable=False,
-        snapshots=0,
-        content_id=0,
-        origin=None,
-        is_virtual=False,
-        known_as=0,
-        id=InodeId(0),
-        held_replication=0,
-    )
-
-
-def _owner_of_snapshots(lookup: Lookup) -> Inode:
-    """The nearest directory at or above the path of which there are snapshots."""
-    for inode in reversed(lookup.inodes):
-        if inode.is_snapshottable:
-            return inode
-    raise SnapshotException(
-        f"Directory is neither snapshottable nor under a snap root! It is {lookup.path}"
-    )
-
-
-def _side(tx: Transaction, lookup: Lookup, owner: Inode, name: str) -> Side:
-    target = lookup.inodes[-1]
-    if not name:
-        return Side(tx, target, None)
-    snapshot: Snapshot | None = tx.get(snapshot_key(owner.id, name.encode()))
-    if snapshot is None:
-        raise SnapshotException(
-            f"Cannot find the snapshot of directory {lookup.path} with name {name}"
+    def _gone(self, path: Names, inode: Inode, parent_id: InodeId) -> list[DiffEntry]:
+        """An inode that is not there any more, but perhaps elsewhere in the tree."""
+        found = self._states.find_new(path, inode)
+        if not found:
+            return [_entry(DiffKind.DELETED, path, inode, parent_id)]
+        renamed = msgspec.structs.replace(
+            _entry(DiffKind.RENAMED, path, inode, parent_id),
+            target=tuple(each.name for each in found),
         )
-    rows = tx.at(snapshot.txid)
-    side = Side(rows, snapshot.root, snapshot.txid)
-    if target.id == owner.id:
-        return side
-    found = Finder(rows, snapshot.root).find(identity_of(target))
-    if not found:
-        raise FileNotFoundException(f"{lookup.path} was not in the snapshot {name}")
-    return Side(rows, found[-1], snapshot.txid)
+        return [renamed, *self._modified(path, inode, found[-1], parent_id)]
+
+    def _modified(self, path: Names, old: Inode, new: Inode, parent_id: InodeId) -> list[DiffEntry]:
+        """Whether an inode itself is different; a new time alone does not count."""
+        if is_modified(old, new) or (old != new and self._states.is_rewritten(old, new)):
+            return [_entry(DiffKind.MODIFIED, path, old, parent_id)]
+        return []
+
+    def _is_told_where_it_was(self, directory: Directory, inode: Inode) -> bool:
+        """Whether the walk comes to it on the old side: not if a directory above it is gone."""
+        found = self._states.find_old((*directory.new_path, inode.name), inode)
+        if not found:
+            return False
+        path = tuple(each.name for each in found)
+        return all(
+            self._states.find_new(path[: depth + 1], above)
+            for depth, above in enumerate(found[:-1])
+        )
+
+
+def _entry(kind: DiffKind, path: Names, inode: Inode, parent_id: InodeId) -> DiffEntry:
+    return DiffEntry(kind, path, None, inode.id, parent_id, inode.is_directory)

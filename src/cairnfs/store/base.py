@@ -34,6 +34,10 @@ Key = tuple[int, int, bytes]
 ABSENT = 0
 """The version of a row that is not there."""
 
+FOREVER = 2**63 - 1
+PRESENT = FOREVER - 1
+"""As a TxID to look at: after all that is committed."""
+
 
 class Row(NamedTuple):
     """One stored version of one key."""
@@ -41,6 +45,7 @@ class Row(NamedTuple):
     key: Key
     since: int
     data: bytes
+    until: int = 0  # of a version of the past: the TxID that superseded it
 
 
 class PastRow(NamedTuple):
@@ -54,12 +59,18 @@ class PastRow(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """Rows of `(table, a)` with `b > after`, in order, at most `limit`."""
+    """Rows of `(table, a)` with `b > after`, in order, at most `limit`.
+
+    As they were at a moment, also only those that were written at or after `since`, or that were
+    superseded up to `until`.
+    """
 
     table: int
     a: int
     after: bytes
     limit: int
+    since: int = 0
+    until: int = FOREVER
 
 
 class LockMode(enum.Enum):

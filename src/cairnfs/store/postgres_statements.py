@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from cairnfs.store.base import (
+    FOREVER,
     NO_TOTALS,
     Batch,
     Count,
@@ -59,7 +60,7 @@ _PAST_KEYS, _PAST_IDS, _PAST_SCANS, _PAST_TOTALS = range(5, 9)
 
 # Arguments of each part.
 _WIDTHS = {_KEYS: 4, _IDS: 2, _SCANS: 4, _TOTALS: 1, _CLOCK: 0}
-_WIDTHS |= {_PAST_KEYS: 5, _PAST_IDS: 3, _PAST_SCANS: 5, _PAST_TOTALS: 2}
+_WIDTHS |= {_PAST_KEYS: 5, _PAST_IDS: 3, _PAST_SCANS: 7, _PAST_TOTALS: 2}
 _PARTS = {
     _KEYS: (
         "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
@@ -87,35 +88,37 @@ _PARTS = {
     ),
     # The same as they were after a TxID: current still, or among the past rows.
     _PAST_KEYS: (
-        "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
+        "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, ARRAY[r.until]"
         " FROM (SELECT unnest({0}::text::integer[]), unnest({1}::text::bigint[]),"
         " unnest({2}::text::bytea[]), unnest({3}::text::bigint[]),"
         " generate_series(1, {4}::integer)) u (t, a, b, txid, n)"
-        " CROSS JOIN LATERAL (SELECT since, data FROM records"
+        " CROSS JOIN LATERAL (SELECT since, data, 0::bigint AS until FROM records"
         " WHERE t = u.t AND a = u.a AND b = u.b AND since <= u.txid"
-        " UNION ALL SELECT since, data FROM past"
+        " UNION ALL SELECT since, data, until FROM past"
         " WHERE t = u.t AND a = u.a AND b = u.b AND until > u.txid AND since <= u.txid) r"
     ),
     _PAST_IDS: (
-        "SELECT {part}, u.n, r.a, r.b, r.since, r.data, NULL::bigint[]"
+        "SELECT {part}, u.n, r.a, r.b, r.since, r.data, ARRAY[r.until]"
         " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::text::bigint[])"
         " WITH ORDINALITY u (t, id, txid, n)"
-        " CROSS JOIN LATERAL (SELECT a, b, since, data FROM records"
+        " CROSS JOIN LATERAL (SELECT a, b, since, data, 0::bigint AS until FROM records"
         " WHERE id = u.id AND t = u.t AND id IS NOT NULL AND since <= u.txid"
-        " UNION ALL SELECT a, b, since, data FROM past"
+        " UNION ALL SELECT a, b, since, data, until FROM past"
         " WHERE id = u.id AND t = u.t AND id IS NOT NULL AND until > u.txid"
         " AND since <= u.txid) r"
     ),
     _PAST_SCANS: (
-        "SELECT {part}, u.n, u.a, r.b, r.since, r.data, NULL::bigint[]"
+        "SELECT {part}, u.n, u.a, r.b, r.since, r.data, ARRAY[r.until]"
         " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::text::bytea[],"
-        " {3}::text::bigint[], {4}::text::bigint[])"
-        " WITH ORDINALITY u (t, a, after, most, txid, n)"
-        " CROSS JOIN LATERAL ((SELECT b, since, data FROM records"
-        " WHERE t = u.t AND a = u.a AND b > u.after AND since <= u.txid"
+        " {3}::text::bigint[], {4}::text::bigint[], {5}::text::bigint[], {6}::text::bigint[])"
+        " WITH ORDINALITY u (t, a, after, most, first, last, txid, n)"
+        " CROSS JOIN LATERAL ((SELECT b, since, data, 0::bigint AS until FROM records"
+        " WHERE t = u.t AND a = u.a AND b > u.after AND since BETWEEN u.first AND u.txid"
+        f" AND u.last = {FOREVER}"
         " ORDER BY t, a, b LIMIT u.most)"
-        " UNION ALL (SELECT b, since, data FROM past"
-        " WHERE t = u.t AND a = u.a AND b > u.after AND until > u.txid AND since <= u.txid"
+        " UNION ALL (SELECT b, since, data, until FROM past"
+        " WHERE t = u.t AND a = u.a AND b > u.after AND until > u.txid AND until <= u.last"
+        " AND since BETWEEN u.first AND u.txid"
         " ORDER BY t, a, b, until LIMIT u.most) ORDER BY b LIMIT u.most) r"
     ),
     _PAST_TOTALS: (
@@ -155,7 +158,7 @@ def read_statement(reading: Reading) -> tuple[str, list[Any]]:
         parts.append(_IDS)
         arguments += numbers(t), numbers(ids)
     if reading.scans:
-        t, a, after, limits = zip(*reading.scans, strict=True)
+        t, a, after, limits = zip(*(scan[:4] for scan in reading.scans), strict=True)
         parts.append(_SCANS)
         arguments += numbers(t), numbers(a), texts(after), numbers(limits)
     if reading.totals:
@@ -181,9 +184,9 @@ def _past_parts(reading: Reading) -> tuple[list[int], list[Any]]:
         parts.append(_PAST_IDS)
         arguments += numbers(t), numbers(each), numbers(txids)
     if scans:
-        t, a, b, limits, txids = zip(*((*scan, txid) for txid, scan in scans), strict=True)
+        t, a, b, *others = zip(*((*scan, txid) for txid, scan in scans), strict=True)
         parts.append(_PAST_SCANS)
-        arguments += numbers(t), numbers(a), texts(b), numbers(limits), numbers(txids)
+        arguments += numbers(t), numbers(a), texts(b), *map(numbers, others)
     if totals:
         txids, each = zip(*totals, strict=True)
         parts.append(_PAST_TOTALS)
@@ -267,13 +270,13 @@ def _collect_past(reading: Reading, found: Found, records: Sequence[Any]) -> lis
         part, n, a, b, since, data, counts = record
         if part == _PAST_KEYS:
             txid, key = keys[n - 1]
-            found.past[txid].rows[key] = Row(key, since, data)
+            found.past[txid].rows[key] = Row(key, since, data, *counts)
         elif part == _PAST_IDS:
             txid, pair = ids[n - 1]
-            found.past[txid].ids[pair].append(Row((pair[0], a, b), since, data))
+            found.past[txid].ids[pair].append(Row((pair[0], a, b), since, data, *counts))
         elif part == _PAST_SCANS:
             txid, scan = scans[n - 1]
-            found.past[txid].scans[scan].append(Row((scan.table, a, b), since, data))
+            found.past[txid].scans[scan].append(Row((scan.table, a, b), since, data, *counts))
         elif part == _PAST_TOTALS:
             txid, id = totals[n - 1]
             if data is None:

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from cairnfs.store.base import (
+    FOREVER,
     NO_TOTALS,
+    PRESENT,
     Key,
     LocalReads,
     Row,
@@ -23,19 +25,25 @@ from cairnfs.store.base import (
 from cairnfs.store.sqlite_backlog import Backlog
 
 _SELECT_ROW = (
-    "SELECT since, data FROM past WHERE t = ?1 AND a = ?2 AND b = ?3"
+    "SELECT since, data, until FROM past WHERE t = ?1 AND a = ?2 AND b = ?3"
     " AND until > ?4 AND since <= ?4 ORDER BY until LIMIT 1"
 )
 _SELECT_ID = (
-    "SELECT a, b, since, data FROM past INDEXED BY past_by_id"
+    "SELECT a, b, since, data, until FROM past INDEXED BY past_by_id"
     " WHERE id = ?1 AND t = ?2 AND until > ?3 AND since <= ?3"
 )
 _SELECT_SCAN = (
-    "SELECT b, since, data FROM (SELECT b, since, data FROM records"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since <= ?5 ORDER BY b LIMIT ?4)"
-    " UNION ALL SELECT b, since, data FROM (SELECT b, since, data FROM past"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?5 AND since <= ?5 ORDER BY b LIMIT ?4)"
+    "SELECT b, since, data, until FROM (SELECT b, since, data, 0 AS until FROM records"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since BETWEEN ?6 AND ?5 AND ?7 = ?8"
+    " ORDER BY b LIMIT ?4)"
+    " UNION ALL SELECT b, since, data, until FROM (SELECT b, since, data, until FROM past"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?5 AND until <= ?7"
+    " AND since BETWEEN ?6 AND ?5 ORDER BY b LIMIT ?4)"
     " ORDER BY b LIMIT ?4"
+)
+_SELECT_PRESENT = (
+    "SELECT b, since, data FROM records"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since >= ?5 ORDER BY b LIMIT ?4"
 )
 
 
@@ -68,7 +76,7 @@ class PastReads:
 
     def row(self, key: Key) -> Row | None:
         row = self._now.row(key)
-        if row is None or row.since > self._txid:
+        if (row is None and self._txid < PRESENT) or (row is not None and row.since > self._txid):
             self._settle_past()
             found = self._fetch(_SELECT_ROW, (*key, self._txid))
             row = Row(key, *found[0]) if found else None
@@ -76,17 +84,24 @@ class PastReads:
 
     def rows_of_id(self, table: int, id: int) -> list[Row]:
         rows = [row for row in self._now.rows_of_id(table, id) if row.since <= self._txid]
+        if self._txid >= PRESENT:
+            return rows
         self._settle_past()
         found = self._fetch(_SELECT_ID, (id, table, self._txid))
-        return rows + [Row((table, a, b), since, data) for a, b, since, data in found]
+        return rows + [Row((table, a, b), *rest) for a, b, *rest in found]
 
     def scan(self, scan: Scan) -> list[Row]:
         if self._now.backlog.changes_below(scan.table, scan.a):
             self._now.write_backlog()
-        self._settle_past()
-        t, a = scan.table, scan.a
-        found = self._fetch(_SELECT_SCAN, (t, a, scan.after, scan.limit, self._txid))
-        return [Row((t, a, b), since, data) for b, since, data in found]
+        t, a, after, limit, since, until = scan
+        if self._txid >= PRESENT:
+            found = self._fetch(_SELECT_PRESENT, (t, a, after, limit, since))
+        else:
+            self._settle_past()
+            found = self._fetch(
+                _SELECT_SCAN, (t, a, after, limit, self._txid, since, until, FOREVER)
+            )
+        return [Row((t, a, b), *rest) for b, *rest in found]
 
     def totals(self, id: int) -> Totals:
         totals = self._now.totals(id)

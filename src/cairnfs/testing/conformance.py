@@ -13,6 +13,7 @@ from collections.abc import Awaitable
 from cairnfs.store.base import (
     ABSENT,
     NO_TOTALS,
+    PRESENT,
     Batch,
     Bound,
     Conflict,
@@ -317,19 +318,38 @@ class StoreConformance(ConcurrencyConformance):
         batch = Batch(1, 0, keeps=[Keep(A, 1), Keep(B, 1)], deletes=[B])
         batch.puts = [put(C, b"3"), replace(A, b"1b", id=4)]
         s2 = 1 + await self.store.commit(batch)
-        await self.store.commit(Batch(1, 0, deletes=[A], keeps=[Keep(A, 1)]))
+        s3 = 1 + await self.store.commit(Batch(1, 0, deletes=[A], keeps=[Keep(A, 1)]))
         scan, wide = Scan(0, 1, b"", 1), Scan(0, 1, b"", 9)
         asked = Reading(keys=[A, B, C], ids=[(0, 4)], scans=[scan, wide])
-        found = await self.store.read(Reading(keys=[A, C], past={s1: asked, s2: asked}))
+        moments = {s1: asked, s2: asked, PRESENT: asked}
+        found = await self.store.read(Reading(keys=[A, C], past=moments))
         assert found.rows == {C: Row(C, s2, b"3")}
+        assert found.past[PRESENT].rows == found.rows
+        assert found.past[PRESENT].scans == {scan: [], wide: []}
         first, second = found.past[s1], found.past[s2]
-        a1, a2 = Row(A, s1, b"1"), Row(A, s2, b"1b")
-        assert first.rows == {A: a1, B: Row(B, s1, b"2")}
+        a1, a2 = Row(A, s1, b"1", until=s2), Row(A, s2, b"1b", until=s3)
+        b1 = Row(B, s1, b"2", until=s2)
+        assert first.rows == {A: a1, B: b1}
         assert first.ids == {(0, 4): [a1]}
-        assert first.scans == {scan: [a1], wide: [a1, Row(B, s1, b"2")]}
+        assert first.scans == {scan: [a1], wide: [a1, b1]}
         assert second.rows == {A: a2, C: Row(C, s2, b"3")}
         assert second.ids == {(0, 4): [a2]}
         assert second.scans == {scan: [a2], wide: [a2]}
+
+    async def check_only_what_has_changed_between_two_moments(self) -> None:
+        s1 = 1 + await self.store.commit(Batch(1, 0, puts=[put(A, b"1"), put(B, b"2")]))
+        batch = Batch(1, 0, keeps=[Keep(B, 1)], deletes=[B], puts=[put(C, b"3")])
+        s2 = 1 + await self.store.commit(batch)
+        table, a, _ = C
+        ended = Scan(0, 1, b"", 9, until=s2)
+        begun, here = Scan(0, 1, b"", 9, since=s2), Scan(table, a, b"", 9, since=s2)
+        for now in (s2, PRESENT):
+            asked = {s1: Reading(scans=[ended]), now: Reading(scans=[begun, here])}
+            found = await self.store.read(Reading(past=asked))
+            assert found.past[s1].scans == {ended: [Row(B, s1, b"2", until=s2)]}
+            assert found.past[now].scans == {begun: [], here: [Row(C, s2, b"3")]}
+        never = Reading(past={s1: Reading(scans=[ended._replace(until=s1)])})
+        assert (await self.store.read(never)).past[s1].scans == {ended._replace(until=s1): []}
 
     async def check_totals_are_read_as_they_were(self) -> None:
         one, times = counts(files=1, snapshots=2), []

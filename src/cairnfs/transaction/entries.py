@@ -23,6 +23,7 @@ class Entry(msgspec.Struct, gc=False):
     since: int
     writer: Transaction | None = None
     before: Entry | None = None
+    until: int = 0  # of a version of the past: the TxID that superseded it
 
 
 NO_ENTRY = Entry(None, ABSENT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
-from cairnfs.store.base import Key, Reading, Scan, Totals, join_readings
+from cairnfs.store.base import FOREVER, Key, Reading, Scan, Totals, join_readings
 from cairnfs.store.schema import Table
 from cairnfs.transaction.entries import Entry, Missing
 from cairnfs.transaction.memos import Memo
@@ -146,6 +146,14 @@ class PastRows:
         """The record that `key` had, or None."""
         return self._view.entry(key).record
 
+    def since(self, key: Key) -> int:
+        """The TxID that had written the row of `key`."""
+        return self._view.entry(key).since
+
+    def until(self, key: Key) -> int:
+        """The TxID that has superseded this version of `key` since; 0: none."""
+        return self._view.entry(key).until
+
     def keys_of_id(self, table: Table, id: int) -> list[Key]:
         """Where the records that carried this id were."""
         return self._view.keys_of_id(table, id)
@@ -155,9 +163,18 @@ class PastRows:
         keys = self._view.keys_of_id(table, id)
         return self.get(keys[0]) if keys else None
 
-    def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
-        """Rows of `(table, a)` behind `after`, in order of `b`."""
-        page = self._view.scan(Scan(table, a, after, limit))
+    def scan(
+        self,
+        table: Table,
+        a: int,
+        after: bytes,
+        limit: int,
+        *,
+        since: int = 0,
+        until: int = FOREVER,
+    ) -> list[tuple[Key, Any]]:
+        """Rows of `(table, a)` behind `after`, in order of `b`; perhaps of some time only."""
+        page = self._view.scan(Scan(table, a, after, limit, since, until))
         return [(key, entry.record) for key, entry in page]
 
     def totals(self, id: int) -> Totals:
@@ -171,6 +188,8 @@ class PastRows:
         ids: Iterable[tuple[int, int]] = (),
     ) -> None:
         """As `Transaction.need`."""
+        if self._now.never_lacks:
+            return
         lacking = find_lacking(self._view, keys, totals, ids)
         if not lacking.is_empty():
             raise Missing(Reading(past={self.txid: lacking}))

@@ -275,4 +275,4 @@ class NoPast:
 
 
 def entry_of(row: Row) -> Entry:
-    return Entry(decode(row.key[0], row.data), row.since)
+    return Entry(decode(row.key[0], row.data), row.since, until=row.until)

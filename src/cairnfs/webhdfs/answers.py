@@ -9,7 +9,7 @@ from cairnfs.client.messages import decode_xattr_name
 from cairnfs.namenode.messages import from_acl_entries, to_signed
 from cairnfs.namesystem.acls import format_entry
 from cairnfs.webhdfs.requests import Json, encode_json
-from cairnfs.wire.proto import acl_pb2, hdfs_pb2, xattr_pb2
+from cairnfs.wire.proto import acl_pb2, cairn_pb2, hdfs_pb2, xattr_pb2
 from cairnfs.wire.protocols import as_text
 
 _TYPES = {
@@ -326,6 +326,28 @@ def describe_difference_page(report: hdfs_pb2.SnapshotDiffReportListingProto) ->
             "deleteList": list(map(describe, report.deletedEntries)),
         }
     }
+
+
+def describe_changes(response: cairn_pb2.GetSnapshotChangesResponseProto) -> Json:
+    message = cairn_pb2.SnapshotChangeProto
+    described: Json = {"changes": []}
+    for change in response.changes:
+        described["changes"].append(
+            {
+                "kind": message.Kind.Name(change.kind),
+                "path": change.path.decode(errors="replace"),
+                "otherPath": change.otherPath.decode(errors="replace")
+                if change.HasField("otherPath")
+                else None,
+                "txid": change.txid,
+                "fileId": change.fileId,
+                "fileType": message.FileType.Name(change.fileType),
+                "contentChanged": change.contentChanged,
+            }
+        )
+    if response.cursor:
+        described["cursor"] = response.cursor.hex()
+    return described
 
 
 def describe_snapshottable(directories: hdfs_pb2.SnapshottableDirectoryListingProto) -> Json:

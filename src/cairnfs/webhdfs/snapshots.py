@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from cairnfs.errors import IllegalArgumentException
 from cairnfs.webhdfs import answers
 from cairnfs.webhdfs.calls import WebCall
 from cairnfs.webhdfs.changing import answer_nothing_to, told_the_path
@@ -60,6 +61,24 @@ async def clone_snapshot(call: WebCall) -> web.Response:
     return answer_nothing()
 
 
+async def get_snapshot_changes(call: WebCall) -> web.Response:
+    """A page of what happened; it tells the cursor of the next one, if there is one."""
+    message = cairn_pb2.GetSnapshotChangesRequestProto(
+        path=call.path,
+        fromSnapshot=call.parameters.text("oldsnapshotname") or "",
+        toSnapshot=call.parameters.text("snapshotname") or "",
+    )
+    given = call.parameters.text("cursor") or ""
+    try:
+        message.cursor = bytes.fromhex(given)
+    except ValueError:
+        raise IllegalArgumentException(
+            f"{given[:80]} is no cursor: it is that of the answer before"
+        ) from None
+    response = await call.rpc("getSnapshotChanges", message, CAIRN_PROTOCOL)
+    return answer_json({"SnapshotChanges": answers.describe_changes(response)})
+
+
 # Looking
 
 
@@ -109,6 +128,7 @@ async def get_snapshot_list(call: WebCall) -> web.Response:
 GET: dict[str, Operation] = {
     "GETSNAPSHOTDIFF": get_snapshot_diff,
     "GETSNAPSHOTDIFFLISTING": get_snapshot_diff_listing,
+    "GETSNAPSHOTCHANGES": get_snapshot_changes,
     "GETSNAPSHOTTABLEDIRECTORYLIST": get_snapshottable_directory_list,
     "GETSNAPSHOTLIST": get_snapshot_list,
 }

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from cairnfs.acl_text import DEFAULT, full_entries
 from cairnfs.cli.fs.errors import UsageError
 from cairnfs.cli.fs.items import Item
 from cairnfs.cli.fs.options import ANY
 from cairnfs.cli.fs.verb import Verb
 from cairnfs.client.messages import encode_acl_entries
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.modes import format_mode
-
-_DEFAULT = "default:"
 
 
 def getfacl(verb: Verb) -> None:
@@ -59,7 +57,7 @@ def setfacl(verb: Verb) -> None:
         else:
             # Of what is below a directory, only directories can hand anything on.
             is_plain = "R" in options and not item.is_directory
-            spec = [e for e in entries if not (is_plain and e.startswith(_DEFAULT))]
+            spec = [e for e in entries if not (is_plain and e.startswith(DEFAULT))]
             calls = {"m": fs.modify_acl_entries, "x": fs.remove_acl_entries, "-set": fs.set_acl}
             if spec:
                 calls[next(iter(changing))](path, spec)
@@ -67,17 +65,8 @@ def setfacl(verb: Verb) -> None:
     verb.for_each(change, is_recursive="R" in options)
 
 
-def full_entries(mode: int, entries: list[str]) -> list[str]:
-    """The whole list, with what the mode says put in its places."""
-    user, group, other = (format_mode(mode & 0o777)[at : at + 3] for at in (0, 3, 6))
-    access = [entry for entry in entries if not entry.startswith(_DEFAULT)]
-    middle = [*access, f"mask::{group}"] if access else [f"group::{group}"]
-    defaults = [entry for entry in entries if entry.startswith(_DEFAULT)]
-    return [f"user::{user}", *middle, f"other::{other}", *defaults]
-
-
 def _split_scopes(entries: list[str]) -> tuple[list[str], list[str]]:
-    access = [entry for entry in entries if not entry.startswith(_DEFAULT)]
+    access = [entry for entry in entries if not entry.startswith(DEFAULT)]
     return access, entries[len(access) :]
 
 
@@ -86,7 +75,7 @@ def _with_effect(entries: list[str]) -> list[str]:
     mask = next((e.rpartition(":")[2] for e in entries if "mask::" in e), None)
     lines = []
     for entry in entries:
-        kind, name, rights = entry.removeprefix(_DEFAULT).split(":")
+        kind, name, rights = entry.removeprefix(DEFAULT).split(":")
         effect = rights if mask is None else _common(rights, mask)
         is_masked = bool(name) or kind == "group"
         lines.append(f"{entry}\t#effective:{effect}" if is_masked and effect != rights else entry)

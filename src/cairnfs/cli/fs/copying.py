@@ -210,7 +210,7 @@ class Copy:
         if MODE in self._kept or ACL in self._kept:
             files.set_permission(path, status.mode)
         if ACL in self._kept and status.has_acl:
-            from cairnfs.cli.fs.acls import full_entries
+            from cairnfs.acl_text import full_entries
 
             found = source.remote.get_acl_status(source.path)
             target.remote.set_acl(path, full_entries(status.mode, found.entries))

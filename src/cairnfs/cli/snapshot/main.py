@@ -78,6 +78,9 @@ def make_parser() -> argparse.ArgumentParser:
         )
     parsers["diff"].add_argument("old", metavar="OLD", help="a snapshot; . is the present")
     parsers["diff"].add_argument("new", nargs="?", default=".", metavar="NEW", help="(.)")
+    parsers["diff"].add_argument(
+        "--changes", action="store_true", help="in five categories with TxIDs, in order to apply"
+    )
     parsers["space"].add_argument("directory", metavar="DIRECTORY")
     parsers["space"].add_argument("names", nargs="*", metavar="NAME", help="(all)")
     _add_schedule(parsers["schedule"])

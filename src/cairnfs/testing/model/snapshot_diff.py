@@ -22,6 +22,12 @@ def diff(before: Node, after: Node) -> list[Entry]:
     return sorted(_compare(before, "", "", later, {node.id for _, node in _seen(before, later)}))
 
 
+def turn(entry: Entry) -> Entry:
+    """An entry the other way round; paths stay those of the earlier state."""
+    kind, *paths = entry
+    return ({"+": "-", "-": "+"}.get(kind, kind), *reversed(paths))
+
+
 def _compare(
     node: Node, path: str, later_path: str, later: dict[int, tuple[str, Node]], earlier: set[int]
 ) -> Iterator[Entry]:

@@ -27,7 +27,7 @@ from cairnfs.testing.model.permissions import (
     check_owner,
     check_superuser,
 )
-from cairnfs.testing.model.snapshot_diff import Entry, diff
+from cairnfs.testing.model.snapshot_diff import Entry, diff, turn
 from cairnfs.testing.model.tree import DOT_SNAPSHOT, ModelTree
 
 
@@ -113,7 +113,12 @@ class SnapshotCalls(ModelTree):
         for state in states:
             check_access(user, state, READ)
             check_may_list_all(user, state, READ)
-        return [] if old == new else diff(*states)
+        if old == new:
+            return []
+        order = [*owner.snapshots, ""]
+        if order.index(old) < order.index(new):
+            return diff(*states)
+        return sorted(map(turn, diff(*reversed(states))))
 
     # Going back, and copies.
 

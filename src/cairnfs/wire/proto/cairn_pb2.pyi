@@ -86,7 +86,7 @@ class GetSnapshotChangesRequestProto(_message.Message):
     def __init__(self, path: _Optional[str] = ..., fromSnapshot: _Optional[str] = ..., toSnapshot: _Optional[str] = ..., cursor: _Optional[bytes] = ...) -> None: ...
 
 class SnapshotChangeProto(_message.Message):
-    __slots__ = ("kind", "path", "otherPath", "txid")
+    __slots__ = ("kind", "path", "otherPath", "txid", "fileId", "fileType", "contentChanged")
     class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         CREATED: _ClassVar[SnapshotChangeProto.Kind]
@@ -99,15 +99,29 @@ class SnapshotChangeProto(_message.Message):
     MODIFIED: SnapshotChangeProto.Kind
     MOVED_OUT: SnapshotChangeProto.Kind
     MOVED_IN: SnapshotChangeProto.Kind
+    class FileType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        DIRECTORY: _ClassVar[SnapshotChangeProto.FileType]
+        FILE: _ClassVar[SnapshotChangeProto.FileType]
+        SYMLINK: _ClassVar[SnapshotChangeProto.FileType]
+    DIRECTORY: SnapshotChangeProto.FileType
+    FILE: SnapshotChangeProto.FileType
+    SYMLINK: SnapshotChangeProto.FileType
     KIND_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     OTHERPATH_FIELD_NUMBER: _ClassVar[int]
     TXID_FIELD_NUMBER: _ClassVar[int]
+    FILEID_FIELD_NUMBER: _ClassVar[int]
+    FILETYPE_FIELD_NUMBER: _ClassVar[int]
+    CONTENTCHANGED_FIELD_NUMBER: _ClassVar[int]
     kind: SnapshotChangeProto.Kind
     path: bytes
     otherPath: bytes
     txid: int
-    def __init__(self, kind: _Optional[_Union[SnapshotChangeProto.Kind, str]] = ..., path: _Optional[bytes] = ..., otherPath: _Optional[bytes] = ..., txid: _Optional[int] = ...) -> None: ...
+    fileId: int
+    fileType: SnapshotChangeProto.FileType
+    contentChanged: bool
+    def __init__(self, kind: _Optional[_Union[SnapshotChangeProto.Kind, str]] = ..., path: _Optional[bytes] = ..., otherPath: _Optional[bytes] = ..., txid: _Optional[int] = ..., fileId: _Optional[int] = ..., fileType: _Optional[_Union[SnapshotChangeProto.FileType, str]] = ..., contentChanged: _Optional[bool] = ...) -> None: ...
 
 class GetSnapshotChangesResponseProto(_message.Message):
     __slots__ = ("changes", "cursor")
