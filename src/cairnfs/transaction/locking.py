@@ -156,6 +156,7 @@ class LockingRunner:
                 self._numbers.take,
                 alone=True,
                 txid=txid,
+                unused=call.numbers,
             )
             call.transaction = transaction
             try:
@@ -163,6 +164,7 @@ class LockingRunner:
                 transaction.seal()
                 return Run(call, transaction, result, None)
             except Missing as missing:
+                call.numbers = transaction.taken
                 rows = await load(missing.reading)
             except OutOfNumbers as out:
                 await self._numbers.reserve(out.counter)
