@@ -81,9 +81,7 @@ def test_blocks_that_files_share_are_waited_for_once(cluster: LocalCluster) -> N
         assert read_all(fs, "/clone") == {f"/clone/{number}": b"shared" for number in range(4)}
 
 
-def change(
-    cluster: LocalCluster, fs: cairnfs.FileSystem, chance: random.Random, step: int
-) -> None:
+def change(cluster: LocalCluster, fs: cairnfs.FileSystem, chance: random.Random, step: int) -> None:
     directories = [path for path in DIRECTORIES if fs.exists(path)]
     files = sorted(path for path in read_all(fs, "/") if "/clone" not in path)
     match chance.randrange(6) if files else 0:

@@ -188,7 +188,9 @@ class Crashes:
         assert found.tree == self.undisturbed.tree, f"killed at {step}"
         differences = self.undisturbed.dump.differences(found.dump)
         # What was refused has left no trace that anybody sees; it was tried twice, though.
-        assert not differences or self._case.is_refused, f"killed at {step}:\n" + "\n".join(differences)
+        assert not differences or self._case.is_refused, f"killed at {step}:\n" + "\n".join(
+            differences
+        )
         return read_log(self._log)[1]
 
     def _do(self, disturb: Callable[[str], None], *, is_retry: bool) -> Outcome:
