@@ -261,9 +261,9 @@ def test_names_that_are_refused(fast_fs: ScratchClient, name: str) -> None:
     fs.allow_snapshot("/d")
     fs.create_snapshot("/d", "s")
     before = fs.dump()
-    with pytest.raises(InvalidPathException, match="of /d$"):
+    with pytest.raises(InvalidPathException, match=r"of /d$"):
         fs.create_snapshot("/d", name)
-    with pytest.raises((InvalidPathException, HadoopIllegalArgumentException), match="of /d$"):
+    with pytest.raises((InvalidPathException, HadoopIllegalArgumentException), match=r"of /d$"):
         fs.rename_snapshot("/d", "s", name)
     for act in (fs.delete_snapshot, fs.rollback_snapshot):
         with pytest.raises(SnapshotException, match="/d"):

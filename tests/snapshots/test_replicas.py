@@ -1,4 +1,4 @@
-"""On disks is what the namespace and its snapshots need: nothing is missing, nothing is left over."""
+"""On disks is what the namespace and its snapshots need: nothing is missing, nothing left over."""
 
 from __future__ import annotations
 
