@@ -190,7 +190,7 @@ def test_an_administrator_decides(tmp_path: Path, nodes: list[FakeDataNode]) -> 
 def test_where_there_are_other_namenodes_a_call_may_be_repeated(
     tmp_path: Path, postgres_dsn: str
 ) -> None:
-    """Hadoop's clients try again when they are told so, and give up when it is SafeModeException."""
+    """Hadoop's clients try again when told so, and give up when it is SafeModeException."""
     with scratch_namespace(tmp_path, url=postgres_dsn) as fs:
         fs.write("/f", 5)
     settings = NameNodeSettings(postgres_dsn, duties=False, safe_mode_threshold=1.0)

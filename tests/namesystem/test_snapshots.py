@@ -21,6 +21,7 @@ from cairnfs.errors import (
     SnapshotAccessControlException,
     SnapshotException,
 )
+from cairnfs.namesystem import snapshots
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.store.base import Reading, Row
 from cairnfs.store.schema import Table
@@ -274,6 +275,25 @@ def test_names_that_are_refused(fast_fs: ScratchClient, name: str) -> None:
         fs.create_snapshot("/d", "é" * 128)
     assert fs.dump() == before
     fs.delete_snapshot("/d", "s")
+
+
+def test_no_more_than_the_limit(fs: ScratchClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "SNAPSHOTS_MAX", 2)
+    build(fs)
+    for path in ("/d", "/outside"):
+        fs.allow_snapshot(path)
+    for name in ("s", "t"):
+        fs.create_snapshot("/d", name)
+    before = fs.dump()
+    with pytest.raises(SnapshotException, match=r"already 2 snapshot.* of /d and .* quota is 2"):
+        fs.create_snapshot("/d", "u")
+    with pytest.raises(SnapshotException, match="already 2 snapshot"):
+        fs.create_snapshots(["/outside", "/d"], "u")
+    assert fs.dump() == before
+    fs.delete_snapshot("/d", "s")
+    fs.create_snapshot("/d", "u")
+    for name in ("t", "u"):
+        fs.delete_snapshot("/d", name)
 
 
 def test_what_has_snapshots_below_says_which(fs: ScratchClient) -> None:

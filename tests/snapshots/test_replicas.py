@@ -11,6 +11,7 @@ import pytest
 from tests.snapshots.local_cluster import LocalCluster
 
 import cairnfs
+from cairnfs.errors import HdfsError
 
 BLOCK_BYTES = 1 << 20
 REPLICAS = 2
@@ -79,6 +80,36 @@ def test_blocks_that_files_share_are_waited_for_once(cluster: LocalCluster) -> N
             fs.set_permission(f"/clone/{number}", 0o600)  # it has rows of its own now
         cluster.restart()
         assert read_all(fs, "/clone") == {f"/clone/{number}": b"shared" for number in range(4)}
+
+
+def test_a_directory_is_rolled_back_under_writers(cluster: LocalCluster) -> None:
+    """They are told, the directory is what it was, and what they had synced can be gone back to."""
+    with cairnfs.connect(cluster.uri) as fs:
+        fs.mkdirs("/d/sub")
+        write(fs, "/d/old", b"old")
+        fs.allow_snapshot("/d")
+        fs.create_snapshot("/d", "s")
+        new = fs.create("/d/sub/new", replication=REPLICAS, block_size=BLOCK_BYTES)
+        more = fs.append("/d/old")
+        for writer in (new, more):
+            writer.write(b"and more")
+            writer.hsync(update_length=True)
+        given_up = fs.rollback_snapshot("/d", "s")
+        for writer in (new, more):
+            with pytest.raises(HdfsError, match="/d/"):
+                writer.close()
+        assert read_all(fs, "/d") == {"/d/old": b"old"}
+        top = f"/d/.snapshot/{given_up}"
+        assert read_all(fs, top) == {f"{top}/old": b"oldand more", f"{top}/sub/new": b"and more"}
+        with fs.append("/d/old") as file:
+            file.write(b" again")
+        assert read_all(fs, "/d") == {"/d/old": b"old again"}
+        fs.rollback_snapshot("/d", given_up)
+        assert read_all(fs, "/d") == {"/d/old": b"oldand more", "/d/sub/new": b"and more"}
+        for snapshot in fs.list_snapshots("/d"):
+            fs.delete_snapshot("/d", snapshot.status.name)
+        fs.delete("/d", recursive=True)
+        wait_for_no_more_than(cluster, Counter())
 
 
 def change(cluster: LocalCluster, fs: cairnfs.FileSystem, chance: random.Random, step: int) -> None:

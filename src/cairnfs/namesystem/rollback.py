@@ -99,7 +99,8 @@ def clone_snapshot(
     snapshot = _find(tx, source, origin, name)
     check_access(caller, snapshot.root, Access.READ, source.path)
     if not caller.is_superuser and caller.user != snapshot.root.owner:
-        check_superuser(caller, f"clone what belongs to {snapshot.root.owner}")
+        owner = snapshot.root.owner
+        check_superuser(caller, f"clone snapshot {name} of {source.path}, which is {owner}'s")
     destination.check_length("clone")
     lookup = resolve_to_create(tx, caller, destination)
     if lookup.target is not None:
