@@ -333,32 +333,33 @@ def test_a_file_that_a_snapshot_has_is_overwritten(fs: ScratchClient) -> None:
     fs.complete("/d/a")
 
 
-@pytest.mark.parametrize("first", ["/d", "/clone"])
+@pytest.mark.parametrize("first", ["/d", "/other"])
 def test_a_block_of_several_files_stays_as_long_as_one_of_them(
     fs: ScratchClient, first: str
 ) -> None:
     """Each of them only in a snapshot; whichever goes first, the other has its blocks."""
     build(fs)
-    fs.allow_snapshot("/d")
-    fs.create_snapshot("/d", "s")
-    fs.clone_snapshot("/d", "s", "/clone")
-    fs.set_permission("/clone/a", 0o600)  # it has a row of its own, and the same blocks
+    fs.mkdirs("/other")
+    for path in ("/d", "/d/a", "/other"):
+        fs.allow_snapshot(path)
+    fs.create_snapshot("/d/a", "f")
+    fs.clone_snapshot("/d/a", "f", "/other/a")
+    fs.delete_snapshot("/d/a", "f")
     blocks = blocks_of(fs, "/d/a")
-    assert blocks_of(fs, "/clone/a") == blocks
-    fs.allow_snapshot("/clone")
-    fs.create_snapshot("/clone", "s")
-    for path in ("/d/a", "/clone/a"):
-        fs.delete(path)
-    fs.reclaim()
-    (other,) = {"/d", "/clone"} - {first}
+    assert blocks_of(fs, "/other/a") == blocks
+    for directory in ("/d", "/other"):
+        fs.create_snapshot(directory, "s")
+    (other,) = {"/d", "/other"} - {first}
+    fs.delete(f"{other}/a")
     fs.delete_snapshot(first, "s")
-    fs.delete(first, recursive=True)
+    fs.reclaim()
+    assert blocks_of(fs, f"{other}/.snapshot/s/a") == blocks
+    fs.delete(f"{first}/a")
     fs.reclaim()
     assert blocks_of(fs, f"{other}/.snapshot/s/a") == blocks
     # Rows of the blocks are there too: by them replicas are cared for.
     assert all(rows_of_block(fs, id) for id in blocks)
     fs.delete_snapshot(other, "s")
-    fs.delete(other, recursive=True)
     fs.reclaim()
     assert not any(rows_of_block(fs, id) for id in blocks)
 
