@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 from tests.namenode.datanodes import FakeCluster, FakeDataNode, OnDisk, fake_cluster
-from tests.namenode.rpc import RpcClient
+from tests.namenode.rpc import RpcClient, running_server
 
-from cairnfs.errors import SafeModeException, StoreUnavailableException
+from cairnfs.clock import ManualClock
+from cairnfs.config import NameNodeSettings
+from cairnfs.errors import RetriableException, SafeModeException, StoreUnavailableException
+from cairnfs.namenode.embedded import NameNodeThread
 from cairnfs.namenode.safe_mode import BlockSet
 from cairnfs.store.base import Found, Reading
 from cairnfs.store.schema import FIRST_BLOCK_ID, Table
+from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 
 WAIT_S = 20.0
@@ -181,6 +185,29 @@ def test_an_administrator_decides(tmp_path: Path, nodes: list[FakeDataNode]) -> 
         assert safe_mode.is_on
         safe_mode.leave()
         assert not safe_mode.is_on
+
+
+def test_where_there_are_other_namenodes_a_call_may_be_repeated(
+    tmp_path: Path, postgres_dsn: str
+) -> None:
+    """Hadoop's clients try again when told so, and give up when it is SafeModeException."""
+    with scratch_namespace(tmp_path, url=postgres_dsn) as fs:
+        fs.write("/f", 5)
+    settings = NameNodeSettings(postgres_dsn, duties=False, safe_mode_threshold=1.0)
+    with NameNodeThread(settings) as namenode:
+        safe_mode = namenode.namenode.safe_mode
+        assert safe_mode.is_on
+        started = ScratchClient(namenode, namenode.client().caller, ManualClock())
+        with running_server(started) as server, server.connect() as client:
+            request = pb.DeleteRequestProto(src="/f", recursive=False)
+            words = "hdfs.server.namenode.SafeModeException: Cannot delete /f"
+            with pytest.raises(RetriableException, match=words):
+                client.call("delete", request)
+            safe_mode.enter()  # as an administrator wants it: to repeat it would be no use
+            with pytest.raises(SafeModeException, match="Cannot delete /f"):
+                client.call("delete", request)
+            safe_mode.leave()
+            assert client.call("delete", request).result
 
 
 def test_a_store_that_does_not_answer_for_a_moment(

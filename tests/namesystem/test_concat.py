@@ -146,3 +146,23 @@ def test_a_concatenated_file_can_be_deleted_and_moved(fs: ScratchClient) -> None
     assert fs.rename("/d/t", "/t")
     assert fs.get_content_summary("/").length_bytes == 4
     assert fs.delete("/t")
+
+
+def test_what_snapshots_have_stays_as_it_was(fs: ScratchClient) -> None:
+    for name, lengths in {"t": (10, 5), "a": (7,), "b": (3, 4)}.items():
+        fs.write(f"/d/{name}", *lengths)
+    fs.allow_snapshot("/d")
+    before = {name: block_ids(fs, f"/d/{name}") for name in "tab"}
+    fs.create_snapshot("/d", "s")
+    fs.concat("/d/t", ["/d/a", "/d/b"])
+    fs.reclaim()
+    for name, ids in before.items():
+        assert block_ids(fs, f"/d/.snapshot/s/{name}") == ids
+    assert [fs.info(f"/d/.snapshot/s/{name}").length_bytes for name in "tab"] == [15, 7, 7]
+    joined = before["t"] + before["a"] + before["b"]
+    assert block_ids(fs, "/d/t") == joined
+    fs.delete("/d/t")
+    fs.reclaim()
+    for name, ids in before.items():
+        assert block_ids(fs, f"/d/.snapshot/s/{name}") == ids
+    fs.delete_snapshot("/d", "s")

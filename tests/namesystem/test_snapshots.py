@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,14 @@ from cairnfs.errors import (
     HadoopIllegalArgumentException,
     HdfsError,
     InvalidPathException,
+    PathComponentTooLongException,
     SnapshotAccessControlException,
     SnapshotException,
 )
+from cairnfs.namesystem import snapshots
 from cairnfs.namesystem.rename import RenameOption
+from cairnfs.store.base import Reading, Row
+from cairnfs.store.schema import Table
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 
 Tree = dict[str, tuple[object, ...]]
@@ -188,6 +194,235 @@ def test_what_is_refused(fs: ScratchClient) -> None:
     with pytest.raises(AccessControlException):
         stranger.allow_snapshot("/d")
     fs.delete_snapshot("/d/x", "s")
+
+
+Act = Callable[[ScratchClient, str], object]
+
+CHANGES: dict[str, Act] = {
+    "mkdirs": lambda fs, path: fs.mkdirs(path),
+    "create": lambda fs, path: fs.create(path),
+    "overwrite": lambda fs, path: fs.create(path, overwrite=True),
+    "append": lambda fs, path: fs.append(path),
+    "truncate": lambda fs, path: fs.truncate(path, 0),
+    "delete": lambda fs, path: fs.delete(path, recursive=True),
+    "rename": lambda fs, path: fs.rename(path, "/elsewhere"),
+    "rename to": lambda fs, path: fs.rename("/outside/f", path),
+    "rename2": lambda fs, path: fs.rename2(path, "/elsewhere"),
+    "rename2 to": lambda fs, path: fs.rename2("/outside/f", path, RenameOption.OVERWRITE),
+    "link": lambda fs, path: fs.create_symlink("/outside", path),
+    "concat": lambda fs, path: fs.concat("/outside/f", [path]),
+    "concat to": lambda fs, path: fs.concat(path, ["/outside/f"]),
+    "replication": lambda fs, path: fs.set_replication(path, 2),
+    "permission": lambda fs, path: fs.set_permission(path, 0o700),
+    "owner": lambda fs, path: fs.set_owner(path, "somebody"),
+    "times": lambda fs, path: fs.set_times(path, 1, 1),
+    "ACL": lambda fs, path: fs.set_acl(path, "user::rwx,group::r-x,other::---"),
+    "ACL entries": lambda fs, path: fs.modify_acl_entries(path, "user:ada:r--"),
+    "no ACL": lambda fs, path: fs.remove_acl(path),
+    "quota": lambda fs, path: fs.set_quota(path, 5, 5),
+    "allow": lambda fs, path: fs.allow_snapshot(path),
+    "disallow": lambda fs, path: fs.disallow_snapshot(path),
+    "snapshot": lambda fs, path: fs.create_snapshot(path, "t"),
+    "rename snapshot": lambda fs, path: fs.rename_snapshot(path, "s", "t"),
+    "delete snapshot": lambda fs, path: fs.delete_snapshot(path, "s"),
+    "roll back": lambda fs, path: fs.rollback_snapshot(path, "s"),
+    "clone to": lambda fs, path: fs.clone_snapshot("/d", "s", path),
+    "recover lease": lambda fs, path: fs.recover_lease(path),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_nothing_can_be_changed_in_a_snapshot(fast_fs: ScratchClient, change: str) -> None:
+    fs = fast_fs
+    build(fs)
+    fs.write("/outside/f", 3)
+    for path in ("/d", "/outside"):
+        fs.allow_snapshot(path)
+    fs.create_snapshot("/d", "s")
+    before = fs.dump()
+    for path in (
+        *("/d/.snapshot", "/d/.snapshot/s", "/d/.snapshot/s/a", "/d/.snapshot/s/x"),
+        *("/d/.snapshot/s/new", "/d/.snapshot/nothing", "/outside/.snapshot"),
+    ):
+        with pytest.raises(SnapshotAccessControlException, match=re.escape(path)):
+            CHANGES[change](fs, path)
+        assert fs.dump() == before
+    # Where there are none, there is no such directory, and none can be made.
+    for path in ("/.snapshot", "/.snapshot/x", "/d/x/.snapshot", "/d/x/.snapshot/y"):
+        with contextlib.suppress(HdfsError):
+            assert CHANGES[change](fs, path) is False
+        assert fs.dump() == before
+    fs.delete_snapshot("/d", "s")
+
+
+@pytest.mark.parametrize("name", ["/", ".", "..", "a/b", "x:y", "\0", "\udcff", ".snapshot"])
+def test_names_that_are_refused(fast_fs: ScratchClient, name: str) -> None:
+    fs = fast_fs
+    build(fs)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s")
+    before = fs.dump()
+    with pytest.raises(InvalidPathException, match=r"of /d$"):
+        fs.create_snapshot("/d", name)
+    with pytest.raises((InvalidPathException, HadoopIllegalArgumentException), match=r"of /d$"):
+        fs.rename_snapshot("/d", "s", name)
+    for act in (fs.delete_snapshot, fs.rollback_snapshot):
+        with pytest.raises(SnapshotException, match="/d"):
+            act("/d", name)
+    with pytest.raises(SnapshotException, match="/d"):
+        fs.clone_snapshot("/d", name, "/copy")
+    with pytest.raises(PathComponentTooLongException, match="/d"):
+        fs.create_snapshot("/d", "é" * 128)
+    assert fs.dump() == before
+    fs.delete_snapshot("/d", "s")
+
+
+def test_no_more_than_the_limit(fs: ScratchClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "SNAPSHOTS_MAX", 2)
+    build(fs)
+    for path in ("/d", "/outside"):
+        fs.allow_snapshot(path)
+    for name in ("s", "t"):
+        fs.create_snapshot("/d", name)
+    before = fs.dump()
+    with pytest.raises(SnapshotException, match=r"already 2 snapshot.* of /d and .* quota is 2"):
+        fs.create_snapshot("/d", "u")
+    with pytest.raises(SnapshotException, match="already 2 snapshot"):
+        fs.create_snapshots(["/outside", "/d"], "u")
+    assert fs.dump() == before
+    fs.delete_snapshot("/d", "s")
+    fs.create_snapshot("/d", "u")
+    for name in ("t", "u"):
+        fs.delete_snapshot("/d", name)
+
+
+def test_what_has_snapshots_below_says_which(fs: ScratchClient) -> None:
+    build(fs)
+    fs.allow_snapshot("/d/y")
+    fs.allow_snapshot("/d/x/deep")
+    fs.create_snapshot("/d/x/deep", "s")
+    for act in (
+        lambda: fs.delete("/d", recursive=True),
+        lambda: fs.rename("/d", "/elsewhere"),
+        lambda: fs.rename2("/d", "/elsewhere"),
+    ):
+        with pytest.raises(SnapshotException, match="/d cannot be deleted since /d/x/deep is"):
+            act()
+    fs.delete_snapshot("/d/x/deep", "s")
+    assert fs.delete("/d", recursive=True)
+
+
+def test_a_file_that_a_snapshot_has_is_overwritten(fs: ScratchClient) -> None:
+    build(fs)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s")
+    then, blocks = see(fs, "/d/.snapshot/s"), blocks_of(fs, "/d/a")
+    fs.create("/d/a", overwrite=True)
+    fs.complete("/d/a", fs.write_blocks("/d/a", 1))
+    fs.create_snapshot("/d", "t")
+    later = see(fs, "/d/.snapshot/t")
+    fs.create("/d/a", overwrite=True)  # and is being written
+    fs.reclaim()
+    assert see(fs, "/d/.snapshot/s") == then
+    assert see(fs, "/d/.snapshot/t") == later
+    assert blocks_of(fs, "/d/.snapshot/s/a") == blocks
+    fs.delete_snapshot("/d", "s")
+    fs.reclaim()
+    assert see(fs, "/d/.snapshot/t") == later
+    fs.delete_snapshot("/d", "t")
+    fs.complete("/d/a")
+
+
+@pytest.mark.parametrize("first", ["/d", "/other"])
+def test_a_block_of_several_files_stays_as_long_as_one_of_them(
+    fs: ScratchClient, first: str
+) -> None:
+    """Each of them only in a snapshot; whichever goes first, the other has its blocks."""
+    build(fs)
+    fs.mkdirs("/other")
+    for path in ("/d", "/d/a", "/other"):
+        fs.allow_snapshot(path)
+    fs.create_snapshot("/d/a", "f")
+    fs.clone_snapshot("/d/a", "f", "/other/a")
+    fs.delete_snapshot("/d/a", "f")
+    blocks = blocks_of(fs, "/d/a")
+    assert blocks_of(fs, "/other/a") == blocks
+    for directory in ("/d", "/other"):
+        fs.create_snapshot(directory, "s")
+    (other,) = {"/d", "/other"} - {first}
+    fs.delete(f"{other}/a")
+    fs.delete_snapshot(first, "s")
+    fs.reclaim()
+    assert blocks_of(fs, f"{other}/.snapshot/s/a") == blocks
+    fs.delete(f"{first}/a")
+    fs.reclaim()
+    assert blocks_of(fs, f"{other}/.snapshot/s/a") == blocks
+    # Rows of the blocks are there too: by them replicas are cared for.
+    assert all(rows_of_block(fs, id) for id in blocks)
+    fs.delete_snapshot(other, "s")
+    fs.reclaim()
+    assert not any(rows_of_block(fs, id) for id in blocks)
+
+
+def test_by_the_id_of_an_inode(fs: ScratchClient) -> None:
+    build(fs)
+    fs.allow_snapshot("/d")
+    ids = {path: fs.info(path).id for path in ("/d", "/d/x", "/d/a")}
+    fs.create_snapshot("/d", "s")
+    fs.set_permission("/d/a", 0o600)
+    by_id = f"/.reserved/.inodes/{ids['/d']}/.snapshot/s"
+    assert see(fs, by_id) == see(fs, "/d/.snapshot/s")
+    assert fs.info(f"{by_id}/a").mode == 0o644
+    assert blocks_of(fs, f"{by_id}/a") == blocks_of(fs, "/d/a")
+    with pytest.raises(SnapshotAccessControlException):
+        fs.delete(f"{by_id}/a")
+    # An id is what it is now: also one of which a snapshot shows an earlier state.
+    assert fs.info(f"/.reserved/.inodes/{ids['/d/a']}").mode == 0o600
+    fs.delete("/d/x", recursive=True)
+    with pytest.raises(FileNotFoundException, match="inode path"):
+        fs.info(f"/.reserved/.inodes/{ids['/d/x']}")
+    assert fs.info("/d/.snapshot/s/x").id == ids["/d/x"]
+    fs.delete_snapshot("/d", "s")
+
+
+def test_who_may_look_into_a_files_snapshots(fs: ScratchClient) -> None:
+    fs.mkdirs("/p", 0o755)
+    fs.write("/p/f", 10, mode=0o640)
+    fs.set_owner("/p/f", "ada", "staff")
+    fs.allow_snapshot("/p/f")
+    ada, member, stranger = fs.user("ada"), fs.user("bob", "staff"), fs.user("eve")
+    ada.create_snapshot("/p/f", "s")
+    for reader in (fs, ada, member):
+        assert reader.names("/p/f/.snapshot") == ["s"]
+        assert blocks_of(reader, "/p/f/.snapshot/s") == blocks_of(fs, "/p/f")
+    for look in (
+        lambda: stranger.names("/p/f/.snapshot"),
+        lambda: stranger.get_block_locations("/p/f/.snapshot/s"),
+        lambda: stranger.get_file_info("/p/f/.snapshot/s"),
+        lambda: stranger.list_snapshots("/p/f"),
+        lambda: stranger.clone_snapshot("/p/f", "s", "/p/g"),
+        lambda: stranger.rollback_snapshot("/p/f", "s"),
+        lambda: member.rollback_snapshot("/p/f", "s"),
+        lambda: member.delete_snapshot("/p/f", "s"),
+        lambda: member.create_snapshot("/p/f", "t"),
+    ):
+        with pytest.raises(AccessControlException):
+            look()
+    # Whoever closes a file closes its snapshots, too.
+    ada.set_permission("/p/f", 0o600)
+    with pytest.raises(AccessControlException):
+        member.get_block_locations("/p/f/.snapshot/s")
+    ada.delete_snapshot("/p/f", "s")
+
+
+def blocks_of(fs: ScratchClient, path: str) -> list[int]:
+    return [located.block.id for located in fs.get_block_locations(path).blocks]
+
+
+def rows_of_block(fs: ScratchClient, id: int) -> list[Row]:
+    pair = (int(Table.BLOCKS), id)
+    store = fs.namenode.namenode.store
+    return fs.namenode.wait(store.read(Reading(ids=[pair]))).ids[pair]
 
 
 @pytest.mark.parametrize("control", Control)

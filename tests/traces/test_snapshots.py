@@ -18,7 +18,7 @@ from cairnfs.testing.postgres_server import PostgresServer
 
 TRACES = {trace.seed: trace for trace in read_traces()}
 ON_CLUSTERS = (0, 8)  # with nested directories, and roll-backs of them and of the root
-SEEDS = (1000, 1001, 1002, 1005, 1006, 1007)  # of traces of our own
+SEEDS = (1000, 1001, 1002, 1005, 1006, 1007, 7006)  # of traces of our own
 OPERATIONS = 150
 
 

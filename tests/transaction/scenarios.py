@@ -341,6 +341,59 @@ def create_while_ancestor_moves(case: Case) -> list[str]:
     return wrong
 
 
+# Snapshots: what they have was committed before them, and stays.
+
+
+def changed_while_snapshotted(case: Case) -> list[str]:
+    """A file is changed deep below a directory of which a snapshot is taken meanwhile."""
+    return _change_and_take_snapshot(case, first_changes=True)
+
+
+def snapshotted_while_changed(case: Case) -> list[str]:
+    """A snapshot is taken while a file below its directory is changed."""
+    return _change_and_take_snapshot(case, first_changes=False)
+
+
+def _change_and_take_snapshot(case: Case, *, first_changes: bool) -> list[str]:
+    directory = case.path("d")
+    for name in ("x", "sub/y"):
+        case.a.call("create", f"{directory}/{name}", mode=0o644)
+    case.a.call("allow_snapshot", directory)
+    changes: list[tuple[Any, ...]] = [
+        ("set_permission", f"{directory}/x", 0o600),
+        ("delete", f"{directory}/sub/y"),
+        ("create", f"{directory}/sub/z"),
+    ]
+    snapshot = ("create_snapshot", directory, "s")
+    one, other = case.a, case.b
+    if first_changes:
+        starts = [lambda each=each: one.start(*each) for each in changes]
+        interleave(case, case.after_reading, starts, [lambda: other.start(*snapshot)])
+    else:
+        starts = [lambda each=each: other.start(*each) for each in changes]
+        step = case.before_structural
+        interleave(case, step, [lambda: one.start(*snapshot)], starts)
+    wrong = []
+    shown = [_state_of(peer, f"{directory}/.snapshot/s") for peer in (one, other)]
+    if shown[0] != shown[1]:
+        wrong.append(f"two NameNodes show {shown} in a snapshot")
+    modes, names = shown[0]
+    if modes not in ([0o644], [0o600]) or not names <= {"y", "z"}:
+        wrong.append(f"a snapshot has what never was: {shown[0]}")
+    other.call("set_permission", f"{directory}/x", 0o400)
+    other.call("delete", f"{directory}/sub", recursive=True)
+    for peer in (one, other):
+        if (after := _state_of(peer, f"{directory}/.snapshot/s")) != shown[0]:
+            wrong.append(f"a snapshot has changed from {shown[0]} to {after}")
+    other.call("delete_snapshot", directory, "s")
+    return wrong
+
+
+def _state_of(peer: Peer, path: str) -> tuple[list[int], set[str]]:
+    modes = [entry.mode for entry in peer.call("get_listing", path).entries if entry.name == b"x"]
+    return modes, names_in(peer, f"{path}/sub")
+
+
 # Reading: all of it is of one moment.
 
 
@@ -476,6 +529,8 @@ SCENARIOS: list[Callable[[Case], list[str]]] = [
     create_while_deleted,
     delete_while_created,
     create_while_ancestor_moves,
+    changed_while_snapshotted,
+    snapshotted_while_changed,
     listing_of_two_moments,
     stat_of_half_a_move,
     counted_twice,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pytest
 from tests.transaction.scenarios import (
     Case,
+    changed_while_snapshotted,
     create_while_ancestor_moves,
     create_while_deleted,
     deep_rename_loop,
@@ -60,6 +61,7 @@ def play(url: str, scenario: Scenario, *, validate: bool, alone: bool) -> list[s
         write_skew,
         create_while_deleted,
         create_while_ancestor_moves,
+        changed_while_snapshotted,
     ],
     ids=lambda scenario: scenario.__name__,
 )

@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
+from cairnfs.blocks.records import Recovery
 from cairnfs.clock import SystemClock
 from cairnfs.config import Control, NameNodeSettings
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace, open_store, sqlite_url
 from cairnfs.namesystem.directories import get_file_info, mkdirs
+from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.rename import rename
+from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import Call, CallKey, operation
 from cairnfs.transaction.transaction import Transaction
 from cairnfs.transaction.views import Speculation
@@ -31,16 +34,31 @@ def stumble(tx: Transaction, caller: Caller) -> None:
     raise ZeroDivisionError("a bug")
 
 
+@operation()
+def look_for_number(tx: Transaction, caller: Caller) -> tuple[int, ...]:
+    """Look for rows by numbers that are taken by this very call."""
+    ids = tuple(tx.next_inode_id() for _ in range(3))
+    stamp = tx.next_number("generation stamp")
+    for id in (*ids, stamp):
+        assert tx.get((Table.RECOVERIES, 0, NUMBER.pack(id))) is None
+        assert tx.get_by_id(Table.INODES, id) is None
+    tx.put_new((Table.RECOVERIES, 0, NUMBER.pack(ids[0])), Recovery(InodeId(ids[0]), tx.now_ms))
+    return (*ids, stamp)
+
+
 Scenario = Callable[[NameNode, Caller], Awaitable[None]]
 
 A, B, C = (FsPath.parse(f"/{name}") for name in "abc")
 
 
-def play(folder: Path, control: Control, scenario: Scenario) -> None:
-    """Play a scenario on a new NameNode, which is stopped at the end; never wait for ever."""
+def play(place: Path | str, control: Control, scenario: Scenario) -> None:
+    """Play a scenario on a new NameNode, which is stopped at the end; never wait for ever.
+
+    Its store is a file in a folder, or has an address.
+    """
 
     async def playing() -> None:
-        url = sqlite_url(folder / "namespace")
+        url = place if isinstance(place, str) else sqlite_url(place / "namespace")
         await format_namespace(url)
         settings = NameNodeSettings(url, control, duties=False)
         namenode = NameNode(settings, await open_store(settings), SystemClock())
@@ -52,6 +70,20 @@ def play(folder: Path, control: Control, scenario: Scenario) -> None:
 
 def new_key() -> CallKey:
     return CallKey(uuid.uuid4().bytes, 1)
+
+
+def test_what_is_looked_for_by_a_new_number_is_found_out(
+    postgres_dsn: str, control: Control
+) -> None:
+    """A call that runs again has the numbers it had, or would lack something for ever."""
+
+    async def scenario(namenode: NameNode, caller: Caller) -> None:
+        taken = await asyncio.gather(*(namenode.call(look_for_number, caller) for _ in range(5)))
+        for numbers in zip(*taken, strict=True):
+            assert len(set(numbers)) == len(taken)  # no other call has them
+        assert len({id for *ids, _ in taken for id in ids}) == 15
+
+    play(postgres_dsn, control, scenario)
 
 
 def test_a_bug_in_one_operation_is_the_answer_of_that_call_alone(

@@ -110,7 +110,7 @@ class SafeMode:
 
     async def begin(self) -> None:
         """The NameNode starts: find out how many blocks there are."""
-        blocks = await self._store.count_rows(Table.BLOCKS)
+        blocks = await self._store.count_ids(Table.BLOCKS)
         # The last block of an open file may have no replica yet.
         self._total = blocks - await self._count_open_files()
         self._needed = math.floor(self._total * self._threshold)

@@ -9,7 +9,7 @@ import msgspec
 from cairnfs.blocks.holding import judged, put_block
 from cairnfs.blocks.records import Block, BlockState, StorageNumber, block_key
 from cairnfs.blocks.reports import good_replicas
-from cairnfs.errors import FileAlreadyExistsException, FileNotFoundException
+from cairnfs.errors import FileAlreadyExistsException, FileNotFoundException, IOException
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.block_copies import (
     BlockCopyNeeded,
@@ -95,14 +95,20 @@ def _open_last_block(
     Its stamp is a new one as soon as the writer has set up a pipeline.
     """
     tx.need(ids=[(int(table), last.id) for table in (Table.BLOCKS, Table.REPLICAS)])
-    targets = choose(last, good_replicas(tx, judged(tx, last)))
-    if must_be_copied(tx, file, last, always=copy_always):
+    is_copied = must_be_copied(tx, file, last, always=copy_always)
+    copy_needed = BlockCopyNeeded(
+        f"Failed to APPEND_FILE {lookup.path} because its last block {last} is being copied:"
+        " others have it too. Try again later.",
+        lookup.path,
+    )
+    try:
+        targets = choose(last, good_replicas(tx, judged(tx, last)))
+    except IOException as error:
+        # One of the others was writing it, perhaps, and DataNodes are about to finish it.
+        raise (copy_needed if is_copied else error) from None
+    if is_copied:
         if targets:
-            raise BlockCopyNeeded(
-                f"Failed to APPEND_FILE {lookup.path} because its last block {last} is being"
-                " copied: others have it too. Try again later.",
-                lookup.path,
-            )
+            raise copy_needed
         copy = new_copy_of(tx, last)  # its data is kept elsewhere, by callers in this process
         replace_last_block(tx, file, last, copy)
         last = copy

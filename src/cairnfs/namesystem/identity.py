@@ -39,7 +39,11 @@ class Finder:
 
     def _climb(self, identity: int) -> tuple[Inode, ...] | None:
         known: Identity | None = self._rows.get(identity_key(identity))
-        id = identity if known is None else known.inode_id
+        found = None if known is None else self._climb_from(known.inode_id, identity)
+        # What took its place may be gone by a roll-back, by which the original is shown again.
+        return found if found is not None else self._climb_from(identity, identity)
+
+    def _climb_from(self, id: int, identity: int) -> tuple[Inode, ...] | None:
         inode: Inode | None = self._rows.get_by_id(Table.INODES, id)
         if inode is None or inode.id == ROOT_ID:
             return None

@@ -175,7 +175,8 @@ def clone_snapshot(
         raise SnapshotException(f"There is no snapshot {name} of {source.path}")
     check_access(caller, snapshot.root, Access.READ, source.path)
     if not caller.is_superuser and caller.user != snapshot.root.owner:
-        check_superuser(caller, f"clone what belongs to {snapshot.root.owner}")
+        owner = snapshot.root.owner
+        check_superuser(caller, f"clone snapshot {name} of {source.path}, which is {owner}'s")
     destination.check_length("clone")
     lookup = resolve_to_create(tx, caller, destination)
     if lookup.target is not None:

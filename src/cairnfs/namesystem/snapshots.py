@@ -199,16 +199,27 @@ def list_snapshottable(tx: Transaction, caller: Caller) -> list[SnapshottableInf
 def check_without_snapshots(tx: Transaction, lookup: Lookup, inode: Inode) -> None:
     """What has snapshots, or has something below it that has, stays where it is."""
     below = inode.is_directory and tx.totals(inode.id).counts[_SNAPSHOTS]
-    if inode.snapshots:
+    if inode.snapshots or below:
+        holder = lookup.path if inode.snapshots else _find_below(tx, lookup.path)
         raise SnapshotException(
-            f"The directory {lookup.path} cannot be deleted since {lookup.path} is snapshottable"
-            " and already has snapshots"
+            f"The directory {lookup.path} cannot be deleted since {holder or 'something below it'}"
+            " is snapshottable and already has snapshots"
         )
-    if below:
-        raise SnapshotException(
-            f"The directory {lookup.path} cannot be deleted since something below it is"
-            " snapshottable and already has snapshots"
-        )
+
+
+def _find_below(tx: Transaction, top: FsPath) -> FsPath | None:
+    """One of those below a path that have snapshots, to be named."""
+    after = b""
+    while page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE):
+        after = page[-1][0][2]
+        for key, _ in page:
+            id = InodeId(NUMBER.unpack(key[2])[0])
+            path = path_of(tx, id)
+            if path is not None and top.is_ancestor_of(path):
+                found: Inode = tx.get_by_id(Table.INODES, id)
+                if found.snapshots:
+                    return path
+    return None
 
 
 def forget_snapshottable(tx: Transaction, inode: Inode) -> None:
@@ -227,18 +238,26 @@ def default_name(now_ms: int) -> str:
 def check_name(name: str, path: FsPath) -> None:
     """A snapshot's name, of the directory at `path`, is the name of a directory."""
     encoded = name.encode("utf-8", "surrogateescape")
-    if encoded in (b"", b".", b"..", DOT_SNAPSHOT, DOT_RESERVED) or any(c in "/:\0" for c in name):
-        shown = name.replace("\0", "\\0")
-        raise InvalidPathException(f"Invalid path name Invalid snapshot name: {shown}")
+    is_text = not any("\ud800" <= c <= "\udfff" for c in name)  # else it was not UTF-8
+    reserved = (b"", b".", b"..", DOT_SNAPSHOT, DOT_RESERVED)
+    if not is_text or encoded in reserved or any(c in "/:\0" for c in name):
+        shown = encoded.decode(errors="replace").replace("\0", "\\0")
+        raise InvalidPathException(
+            f"Invalid path name Invalid snapshot name: {shown}; it is for a snapshot of {path}"
+        )
     check_component_length(encoded, path)
 
 
 def _check_new_name(name: str, path: FsPath) -> None:
     """The same, in the words that HDFS has when a snapshot is renamed."""
     if "/" in name:
-        raise HadoopIllegalArgumentException('Snapshot name cannot contain "/"')
+        raise HadoopIllegalArgumentException(
+            f'Snapshot name cannot contain "/": {name}, for a snapshot of {path}'
+        )
     if name.encode("utf-8", "surrogateescape") == DOT_SNAPSHOT:
-        raise HadoopIllegalArgumentException('".snapshot" is a reserved name.')
+        raise HadoopIllegalArgumentException(
+            f'".snapshot" is a reserved name. It is for a snapshot of {path}'
+        )
     check_name(name, path)
 
 

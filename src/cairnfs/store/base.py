@@ -417,6 +417,10 @@ class Store(Protocol):
         """
         ...
 
+    async def count_ids(self, table: int) -> int:
+        """As `count_rows`, with rows that carry the same id counted once: files share blocks."""
+        ...
+
     async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:
         """Past rows in the order of `(until, key)`, behind `after`, up to `until`."""
         ...

@@ -59,6 +59,9 @@ _LOCK = "SELECT n, since, data FROM cairn_lock($1, $2, $3, $4)"
 _FIND_REPLIES = (
     "SELECT data FROM replies WHERE client_id = $1 AND last_call >= $2 AND first_call <= $2"
 )
+_COUNT_IDS = (
+    "SELECT count(*) FROM (SELECT DISTINCT id FROM records WHERE t = $1 AND id IS NOT NULL) ids"
+)
 _SCAN_PAST = (
     "SELECT t, a, b, until, since, id, data FROM past WHERE until <= $5"
     " AND (until, t, a, b) > ($1, $2, $3, $4) ORDER BY until, t, a, b LIMIT $6"
@@ -183,6 +186,10 @@ class PostgresStore:
 
     async def count_rows(self, table: int) -> int:
         ((count,),) = await self.fetch("SELECT count(*) FROM records WHERE t = $1", table)
+        return int(count)
+
+    async def count_ids(self, table: int) -> int:
+        ((count,),) = await self.fetch(_COUNT_IDS, table)
         return int(count)
 
     async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:

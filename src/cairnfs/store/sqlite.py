@@ -69,6 +69,11 @@ _FIND_PAGE_END = (
     "SELECT a, b FROM records WHERE t = ? AND (a, b) > (?, ?) ORDER BY a, b LIMIT 1 OFFSET ? - 1"
 )
 
+_COUNT_IDS_REST = "SELECT count(DISTINCT id) FROM records WHERE t = ? AND id > ?"
+_FIND_IDS_END = (
+    "SELECT DISTINCT id FROM records WHERE t = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ? - 1"
+)
+
 COUNTED_AT_ONCE = 1000
 """So many rows are counted before others have their turn."""
 
@@ -236,6 +241,15 @@ class SqliteStore:
             count, after = count + COUNTED_AT_ONCE, page_end[0]
             await asyncio.sleep(0)  # there is one thread for everybody
         ((rest,),) = self._fetch(_COUNT_REST, (table, *after))
+        return count + int(rest)
+
+    async def count_ids(self, table: int) -> int:
+        self.write_backlog()
+        count, after = 0, -1
+        while page_end := self._fetch(_FIND_IDS_END, (table, after, COUNTED_AT_ONCE)):
+            count, after = count + COUNTED_AT_ONCE, page_end[0][0]
+            await asyncio.sleep(0)
+        ((rest,),) = self._fetch(_COUNT_IDS_REST, (table, after))
         return count + int(rest)
 
     async def last_txid(self) -> int:

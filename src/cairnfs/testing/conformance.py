@@ -424,5 +424,12 @@ class StoreConformance(ConcurrencyConformance):
         assert await self.other.last_txid() == 3
         assert [await self.other.count_rows(table) for table in (0, 1, 2)] == [3, 2, 0]
 
+    async def check_ids_are_counted_once(self) -> None:
+        ids = [7, 7, 8, 9, None]
+        puts = [put((1, a, b""), id=id) for a, id in enumerate(ids)]
+        puts += [put((0, 0, b""), id=7), put((2, 0, b""))]
+        await self.store.commit(Batch(size=1, now_ms=0, puts=puts))
+        assert [await self.other.count_ids(table) for table in range(4)] == [1, 3, 0, 0]
+
 
 PROMISES = sorted(name for name in dir(StoreConformance) if name.startswith("check_"))

@@ -102,10 +102,10 @@ def run_and_die(plan: Plan) -> None:
     """A process.  If it comes to the end it writes down the steps it has seen."""
     sqlite.JOURNALED_CALLS_MAX = plan.journaled_calls_max
     switch = KillSwitch(plan.die_at)
-    _watch_sqlite(switch)
-    _watch_sockets(switch)
+    watch_sqlite(switch)
+    watch_sockets(switch)
     asyncio.run(_make_calls(plan, switch))
-    _write_down(plan.log, "steps\t" + "\t".join(switch.steps))
+    write_down(plan.log, "steps\t" + "\t".join(switch.steps))
 
 
 async def _make_calls(plan: Plan, switch: KillSwitch) -> None:
@@ -121,14 +121,14 @@ async def _make_calls(plan: Plan, switch: KillSwitch) -> None:
 
     async def make(call: Planned) -> None:
         result = await getattr(pending, call.method)(*call.arguments, **call.options)
-        _write_down(plan.log, f"{call.number}\t{getattr(result, 'id', result)}")
+        write_down(plan.log, f"{call.number}\t{getattr(result, 'id', result)}")
 
     await asyncio.gather(*(make(call) for call in load.calls))
     switch.armed = False
     await namenode.stop()
 
 
-def _write_down(log: Path, line: str) -> None:
+def write_down(log: Path, line: str) -> None:
     with log.open("a") as file:
         file.write(line + "\n")
         file.flush()
@@ -184,7 +184,7 @@ def _again(peer: LocalPeer, load: Load, call: Planned) -> Any:
 # Steps of others.
 
 
-def _watch_sqlite(switch: KillSwitch) -> None:
+def watch_sqlite(switch: KillSwitch) -> None:
     """Every statement, and every write and sync of a file, is a step."""
 
     def trace(cursor: object, sql: str, bindings: object) -> bool:
@@ -219,7 +219,7 @@ def _watch_sqlite(switch: KillSwitch) -> None:
     switch.files = DyingFiles()  # type: ignore[attr-defined]  # lives as long as the switch
 
 
-def _watch_sockets(switch: KillSwitch) -> None:
+def watch_sockets(switch: KillSwitch) -> None:
     """Before and after a message is sent, and before one is received, are steps."""
     transport: Any = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
     write, receive = transport.write, transport._read_ready__data_received

@@ -92,6 +92,9 @@ class SteppedStore:
     async def count_rows(self, table: int) -> int:
         return await self.inner.count_rows(table)
 
+    async def count_ids(self, table: int) -> int:
+        return await self.inner.count_ids(table)
+
     async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:
         return await self.inner.scan_past(after, until, limit)
 

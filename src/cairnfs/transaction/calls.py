@@ -91,6 +91,7 @@ class Call:
     is_retry: bool = False
     conflicts: int = 0
     wanted: Reading | None = None
+    numbers: list[tuple[str, int]] | None = None  # taken by a run that lacked something
     waiters: tuple[Done, ...] = ()  # for the same answer
     is_answered: bool = False
     transaction: Any = None  # its last run, for those who ask what it did

@@ -157,6 +157,7 @@ class LockingRunner:
                 self._numbers.take,
                 alone=True,
                 txid=txid,
+                unused=call.numbers,
             )
             call.transaction = transaction
             try:
@@ -164,6 +165,7 @@ class LockingRunner:
                 transaction.seal()
                 return Run(call, transaction, result, None)
             except Missing as missing:
+                call.numbers = transaction.taken
                 rows = await load(missing.reading)
             except OutOfNumbers as out:
                 await self._numbers.reserve(out.counter)

@@ -290,6 +290,7 @@ class OptimisticRunner:
             alone=alone or self._cache is not None,
             from_memory=from_memory,
             txid=self._next_txid,
+            unused=call.numbers,
         )
         call.transaction = transaction
         result, error = None, None
@@ -297,6 +298,7 @@ class OptimisticRunner:
             result = call.operation.function(transaction, *call.arguments)
             transaction.seal()
         except Missing as missing:
+            call.numbers = transaction.taken
             if self._cache is None:  # from memory, it lacks the same as soon as it is read
                 wanted = call.wanted or self._prefetch(call.arguments, self._memory)
                 call.wanted = join_readings([wanted, missing.reading])

@@ -36,6 +36,9 @@ Counts = tuple[tuple[int, int], ...]
 
 NumberSource = Callable[[str], int]
 
+Taken = list[tuple[str, int]]
+"""Numbers, each with its counter, in the order in which a run took them."""
+
 
 class Transaction:
     """Reads, writes and additions of one run of one operation."""
@@ -44,6 +47,7 @@ class Transaction:
         "_new_inodes",
         "_next_number",
         "_txid",
+        "_unused",
         "_view",
         "alone",
         "bounds",
@@ -60,6 +64,7 @@ class Transaction:
         "presumed",
         "reads",
         "saw_uncommitted",
+        "taken",
         "totals_read",
         "touches",
         "writes",
@@ -75,10 +80,13 @@ class Transaction:
         alone: bool = False,
         from_memory: bool = False,
         txid: int | None = None,
+        unused: Taken | None = None,
     ) -> None:
         self._view = view
         self._txid = txid
         self._next_number = next_number
+        self._unused = unused  # by a run of the same call, which lacked something
+        self.taken: Taken = []
         self._new_inodes: set[int] = set()
         self.now_ms = now_ms
         self.alone = alone
@@ -314,13 +322,24 @@ class Transaction:
 
     def next_inode_id(self) -> int:
         """The id of a new inode; ids of runs that fail are lost."""
-        id = self._next_number("inode id")
+        id = self.next_number("inode id")
         self._new_inodes.add(id)
         return id
 
     def next_number(self, counter: str) -> int:
-        """A new number of another counter."""
-        return self._next_number(counter)
+        """A new number of a counter.
+
+        A call that runs again, because a row was missing, is given the numbers it was given
+        before: the row may be one that is looked for by them.
+        """
+        for taken in self._unused or ():
+            if taken[0] == counter:
+                self._unused.remove(taken)  # type: ignore[union-attr]
+                break
+        else:
+            taken = (counter, self._next_number(counter))
+        self.taken.append(taken)
+        return taken[1]
 
     def seal(self) -> None:
         """Encode what is written; raise IllegalArgumentException if it could not be read back.
