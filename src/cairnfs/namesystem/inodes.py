@@ -59,6 +59,18 @@ class AclEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     permission: int
 
 
+class XAttr(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One extended attribute; see `xattrs`.
+
+    Without a value it has been removed: of a kind that is inherited, that is something to know.
+    """
+
+    namespace: int
+    name: str
+    value: bytes | None
+    set: int = 0  # the TxID of the operation that decided the value, of a kind that is inherited
+
+
 class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where the content of a clone comes from; see `layers`."""
 
@@ -120,6 +132,9 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     held_replication: int = 0
 
     known_as: int = 0  # the id that it had while it was found in an origin; see `identity`
+
+    # Any inode, in the order of name spaces and names.
+    xattrs: tuple[XAttr, ...] | None = None
 
     @property
     def children_id(self) -> int:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-
 from cairnfs.cli.fs.errors import NOT_FOUND, PathError, UsageError
 from cairnfs.cli.fs.items import Item
 from cairnfs.cli.fs.options import pop_option, pop_value
 from cairnfs.cli.fs.verb import Verb
-
-ENCODINGS = ("text", "hex", "base64")
+from cairnfs.xattr_text import ENCODINGS, decode_value, encode_value
 
 
 def getfattr(verb: Verb) -> None:
@@ -30,11 +26,11 @@ def getfattr(verb: Verb) -> None:
         names = None if is_all or name is None else [name]
         found = item.remote.get_xattrs(item.path, names)
         if verb.as_json:
-            values = {each: _encode(value, encoding, quote="") for each, value in found.items()}
+            values = {each: _encode_plain(value, encoding) for each, value in found.items()}
             verb.out.print_json({"path": item.text, "attributes": values})
             return
         for each, value in found.items():
-            verb.out.print(f"{each}={_encode(value, encoding)}" if value else each)
+            verb.out.print(f"{each}={encode_value(value, encoding)}" if value else each)
 
     verb.for_each(show, is_recursive=is_recursive)
 
@@ -43,7 +39,7 @@ def setfattr(verb: Verb) -> None:
     name = pop_value(verb.arguments, "-n")
     text = pop_value(verb.arguments, "-v")
     removed = pop_value(verb.arguments, "-x")
-    value = b"" if text is None else _decode(text)
+    value = b"" if text is None else decode_value(text)
     if name is not None and removed is not None:
         raise UsageError("Can not specify both '-n name' and '-x name' option.")
     if name is None and removed is None:
@@ -59,26 +55,10 @@ def setfattr(verb: Verb) -> None:
     verb.for_each(change)
 
 
-def _encode(value: bytes, encoding: str, quote: str = '"') -> str:
-    if encoding == "hex":
-        return f"0x{value.hex()}"
-    if encoding == "base64":
-        return f"0s{base64.b64encode(value).decode()}"
-    return f"{quote}{value.decode(errors='surrogateescape')}{quote}"
-
-
-def _decode(text: str) -> bytes:
-    """A value in quotes, after 0x as digits, after 0s in base64, or as it is."""
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        return text[1:-1].encode(errors="surrogateescape")
-    try:
-        if text[:2].lower() == "0x":
-            return bytes.fromhex(text[2:])
-        if text[:2].lower() == "0s":
-            return base64.b64decode(text[2:], validate=True)
-    except (ValueError, binascii.Error) as error:
-        raise UsageError(f"{text!r} is not a value: {error}") from None
-    return text.encode(errors="surrogateescape")
+def _encode_plain(value: bytes, encoding: str) -> str:
+    """Text without quotes around it: JSON has its own."""
+    encoded = encode_value(value, encoding)
+    return encoded[1:-1] if encoding == "text" else encoded
 
 
 def _check_path_left(verb: Verb) -> None:
