@@ -6,7 +6,8 @@ from cairnfs.cli.fs.errors import NOT_FOUND, PathError, UsageError
 from cairnfs.cli.fs.items import Item
 from cairnfs.cli.fs.options import pop_option, pop_value
 from cairnfs.cli.fs.verb import Verb
-from cairnfs.xattr_text import ENCODINGS, decode_value, encode_value
+from cairnfs.errors import HadoopIllegalArgumentException
+from cairnfs.xattr_text import ENCODINGS, decode_value, encode_value, parse_name
 
 
 def getfattr(verb: Verb) -> None:
@@ -23,8 +24,11 @@ def getfattr(verb: Verb) -> None:
         head = f"# file: {item}"
         if not verb.as_json:
             verb.out.print(head)
-        names = None if is_all or name is None else [name]
-        found = item.remote.get_xattrs(item.path, names)
+        if is_all or name is None:
+            found = item.remote.get_xattrs(item.path)
+        else:
+            _check_name(name)
+            found = {name: item.remote.get_xattr(item.path, name)}
         if verb.as_json:
             values = {each: _encode_plain(value, encoding) for each, value in found.items()}
             verb.out.print_json({"path": item.text, "attributes": values})
@@ -48,11 +52,21 @@ def setfattr(verb: Verb) -> None:
 
     def change(item: Item) -> None:
         if name is not None:
+            _check_name(name)
             item.remote.set_xattr(item.path, name, value)
-        else:
-            item.remote.remove_xattr(item.path, removed or "")
+        elif removed is not None:
+            _check_name(removed)
+            item.remote.remove_xattr(item.path, removed)
 
     verb.for_each(change)
+
+
+def _check_name(name: str) -> None:
+    """As Hadoop's shell does: once there is something that is to have the attribute."""
+    try:
+        parse_name(name)
+    except HadoopIllegalArgumentException as error:
+        raise UsageError(str(error)) from None
 
 
 def _encode_plain(value: bytes, encoding: str) -> str:
