@@ -20,6 +20,7 @@ from cairnfs.errors import (
 )
 from cairnfs.testing.cluster import Cluster
 
+ENCRYPTED = b"\n\x03key\x12\x02iv\x1a\x05key@0"  # a PerFileEncryptionInfoProto
 UNREADABLE = "security.hdfs.unreadable.by.superuser"
 
 Call = tuple[str, str, tuple[Any, ...], dict[str, Any]]
@@ -81,7 +82,7 @@ CALLS = (
     call("remove_xattr", "/.reserved/raw/x/open", "raw.a", user="alice"),
     call("remove_xattr", "/.reserved/raw/x/open", "raw.a"),
     call("list_xattrs", "/.reserved"),
-    call("set_xattr", "/.reserved/raw/x/d", "raw.hdfs.crypto.file.encryption.info"),
+    call("set_xattr", "/.reserved/raw/x/d", "raw.hdfs.crypto.file.encryption.info", ENCRYPTED),
     call("set_xattr", "/x/d", "user.big", b"x" * 16381),
     call("set_xattr", "/x/d", "user.big", b"x" * 16382),
     call("set_xattr", "/x/missing", "user.big", b"x" * 16382),

@@ -67,7 +67,7 @@ def check_both_raw(source: Item, target: Item) -> None:
         return
     way = f"from '{RAW}' to non '{RAW}'" if is_raw(source) else f"from non '{RAW}' to '{RAW}'"
     raise PathError(
-        f"'{source if is_raw(source) else target}' copy {way}."
+        f"'{source.qualified if is_raw(source) else target}' copy {way}."
         f" Either both source and target must be in '{RAW}' or neither.",
         "Operation not supported",
     )
