@@ -238,6 +238,15 @@ class AclException(IOException, java_class="org.apache.hadoop.hdfs.protocol.AclE
     """An access control list would break its rules."""
 
 
+class XAttrNotFoundException(
+    IOException,
+    java_class="org.apache.hadoop.hdfs.protocol.XAttrNotFoundException",
+):
+    """An extended attribute that was asked for is not there."""
+
+    errno = codes.ENODATA
+
+
 class SnapshotException(
     IOException, java_class="org.apache.hadoop.hdfs.protocol.SnapshotException"
 ):

@@ -12,7 +12,7 @@ from tests.cli.cairn_shell import run_cairn
 from tests.cli.tables import comparable, compare
 from tests.client.real_hdfs import JARS, RealHdfs
 from tests.compatibility.record import GOLDEN, HERE, SCRIPTS, make_local_files
-from tests.compatibility.shell import CALL, Outcome, why_not
+from tests.compatibility.shell import CALL, FILL, Outcome, parse_bytes, why_not
 from tests.compatibility.test_fsshell import known_differences
 from tests.compatibility.transcript import (
     Entry,
@@ -30,7 +30,7 @@ from cairnfs.testing.cluster import Cluster
 NAME = getpass.getuser()
 
 # Our words are not Hadoop's: it shows a Java exception, or knows less.
-OTHER_WORDS = {"-mkdir //double//slashes"}
+OTHER_WORDS = {"-mkdir //double//slashes", "-setfattr -n user.colour -v 0xzz /x/file"}
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +68,18 @@ def call(uri: str, user: str, method: str, *arguments: str) -> None:
     """A call for which there is no verb; only what it changes matters here."""
     calls = {"allowSnapshot": "allow_snapshot", "disallowSnapshot": "disallow_snapshot"}
     calls["createSnapshot"] = "create_snapshot"
-    if method in calls:
-        with connect(uri, user=user) as fs, contextlib.suppress(HdfsError):
+    calls["removeXAttr"] = "remove_xattr"
+    with connect(uri, user=user) as fs, contextlib.suppress(HdfsError):
+        if method in calls:
             getattr(fs, calls[method])(*arguments)
+        elif method == "setXAttr":
+            path, name, value, *flags = arguments
+            chosen = flags[0] if flags else "CREATE,REPLACE"
+            create, replace = "CREATE" in chosen, "REPLACE" in chosen
+            fs.set_xattr(path, name, parse_bytes(value) or b"", create=create, replace=replace)
+        elif method == FILL:
+            for number in range(int(arguments[1])):
+                fs.set_xattr(arguments[0], f"user.{number}", b"x")
 
 
 def is_verb(entry: Entry) -> bool:

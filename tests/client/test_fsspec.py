@@ -131,3 +131,16 @@ def test_dask(base: str) -> None:
     assert int(dataframe.read_parquet(f"{base}/dask")["number"].sum().compute()) == 499_500
     (_, *_) = dataframe.from_pandas(table, npartitions=2).to_csv(f"{base}/csv-*.csv")
     assert len(dataframe.read_csv(f"{base}/csv-*.csv")) == 1000
+
+
+def test_extended_attributes(adapter: Any, base: str, folder: str) -> None:
+    adapter.pipe_file(f"{folder}/file", b"content")
+    adapter.setxattr(f"{base}/file", **{"user.author": "ada", "user.data": b"\x00\xff"})
+    assert adapter.getxattr(f"{folder}/file", "user.author") == b"ada"
+    assert adapter.client.get_xattrs(f"{folder}/file") == {
+        "user.author": b"ada",
+        "user.data": b"\x00\xff",
+    }
+    adapter.setxattr(f"{base}/file", **{"user.author": None})
+    with pytest.raises(OSError, match="not found"):
+        adapter.getxattr(f"{base}/file", "user.author")

@@ -23,6 +23,7 @@ from cairnfs.errors import (
     ParentNotDirectoryException,
     PathIsDirectoryException,
     PathIsNotEmptyDirectoryException,
+    XAttrNotFoundException,
 )
 from cairnfs.network.address import Address
 from cairnfs.testing.cluster import Cluster
@@ -235,7 +236,13 @@ def test_the_cluster(cluster: Cluster, fs: cairnfs.FileSystem, folder: str) -> N
         (lambda fs: fs.delete("/e"), PathIsNotEmptyDirectoryException, OSError, errno.ENOTEMPTY),
         (lambda fs: fs.create("/x", replication=9999), OSError, OSError, None),
         (lambda fs: fs.create("/x", block_size=1000), HdfsError, ValueError, None),
-        (lambda fs: fs.set_xattr("/e", "user.a", b""), NotImplementedError, Exception, None),
+        (
+            lambda fs: fs.get_xattr("/e", "user.a"),
+            XAttrNotFoundException,
+            OSError,
+            errno.ENODATA,
+        ),
+        (lambda fs: fs.set_xattr("/e", "a", b""), HadoopIllegalArgumentException, ValueError, None),
     ],
 )
 def test_errors_are_hadoops_and_pythons(

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 CALL = "dfs"  # instead of a command: a method of DistributedFileSystem
+FILL = "fill"  # or, instead of a method: give a path as many attributes
 
 OPENED = ("java.lang", "java.util", "java.io", "java.net", "sun.nio.ch")
 
@@ -28,6 +29,14 @@ def why_not() -> str | None:
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark, which brings Hadoop's client, is not installed"
     return None
+
+
+def parse_bytes(text: str) -> bytes | None:
+    """The value that an argument of a call is, if it is one."""
+    kind, _, rest = text.partition(":")
+    if kind == "zeros":
+        return bytes(int(rest))
+    return rest.encode() if kind == "bytes" else None
 
 
 class Outcome(NamedTuple):
@@ -76,15 +85,39 @@ class FsShell:
         try:
             with _plain_errors():
                 fs = fs_package.FileSystem.get(self._java.java.net.URI(self.uri), conf)
-                result = getattr(fs, method)(*path, *arguments[1:])
+                if method == FILL:
+                    for number in range(int(arguments[1])):
+                        fs.setXAttr(*path, f"user.{number}", b"x")
+                    return Outcome("", "", 0)
+                result = getattr(fs, method)(*path, *map(self._argument, arguments[1:]))
         except Py4JJavaError as error:
             # The server's stack trace, which HDFS sends along, is not for comparing.
             return Outcome("", str(error.java_exception.toString()).partition("\n\tat ")[0], 1)
         return Outcome("" if result is None else self._show(result), "", 0)
 
-    def _show(self, result: Any) -> str:
-        from py4j.java_collections import JavaArray
+    def _argument(self, text: str) -> Any:
+        """A text, or what its first word says that it is."""
+        kind, _, rest = text.partition(":")
+        if kind == "flags":
+            flag = self._java.org.apache.hadoop.fs.XAttrSetFlag
+            flags = self._java.java.util.EnumSet.noneOf(flag.CREATE.getDeclaringClass())
+            for each in filter(None, rest.split(",")):
+                flags.add(flag.valueOf(each))
+            return flags
+        if kind == "names":
+            return rest.split(",")
+        value = parse_bytes(text)
+        return text if value is None else value
 
+    def _show(self, result: Any) -> str:
+        from py4j.java_collections import JavaArray, JavaList, JavaMap
+
+        if isinstance(result, bytes):
+            return result.hex()
+        if isinstance(result, JavaMap):
+            return "\n".join(f"{name}={bytes(result[name]).hex()}" for name in sorted(result))
+        if isinstance(result, JavaList):
+            return "\n".join(sorted(result))
         if not isinstance(result, JavaArray):
             return str(result.toString() if hasattr(result, "toString") else result)
         return "\n".join(

@@ -100,6 +100,7 @@ class Normaliser:
             (re.compile(rf"(?<=[\d-] ){re.escape(superuser)}(?= )"), SUPERUSER),  # of ls
             (re.compile(rf"\b{re.escape(superuser)}(?=[ :]+supergroup)"), SUPERUSER),
             (re.compile(rf"(?<=owner: ){re.escape(superuser)}$"), SUPERUSER),
+            (re.compile(rf"(?<=denied for ){re.escape(superuser)}(?= since)"), SUPERUSER),
             (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?"), "TIME"),
             (re.compile(r"\(inode \d+\)"), "(inode N)"),
             (re.compile(r"DFSClient_[A-Za-z0-9_-]+"), "CLIENT"),

@@ -27,6 +27,7 @@ from tests.model.steps import (
     World,
     WriterOf,
 )
+from tests.model.xattr_calls import XATTR_OPERATIONS, make_xattr_call
 
 from cairnfs.namesystem.inodes import AclEntry
 from cairnfs.testing.model import DONT_SET
@@ -67,6 +68,7 @@ OPERATIONS: dict[str, int] = {
     "concat": 5,
     "is_file_closed": 1,
     "get_block_locations": 3,
+    **XATTR_OPERATIONS,
 }
 """How often each is called."""
 
@@ -88,7 +90,10 @@ def make_call(choose: Choose, world: World, namenodes: int, operation: str) -> S
         return replace(
             make_snapshot_call(choose, world, operation), namenode=choose.number(0, namenodes - 1)
         )
-    step = globals()[operation](choose, world)
+    if operation in XATTR_OPERATIONS:
+        step = make_xattr_call(choose, operation, _path(choose, world))
+    else:
+        step = globals()[operation](choose, world)
     user = step.user if isinstance(step.user, WriterOf) else _user(choose, operation)
     return Step(operation, step.arguments, step.options, user, choose.number(0, namenodes - 1))
 

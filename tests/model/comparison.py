@@ -48,6 +48,7 @@ class Seen(NamedTuple):
     status: FileStatus
     summary: ContentSummary
     acl: AclStatus | None
+    xattrs: dict[str, bytes]
     located: LocatedBlocks | None = None  # of a file in a snapshot
 
 
@@ -192,7 +193,7 @@ def compare_trees(
         paths.add(path)
         if path not in tree:
             return f"{path} is missing"
-        got, summary, acl, located = tree[path]
+        got, summary, acl, xattrs, located = tree[path]
         wanted = model.get_file_link_info(admin, path)
         assert wanted is not None
         wanted = msgspec.structs.replace(wanted, name=got.name)
@@ -200,6 +201,8 @@ def compare_trees(
             return f"{path}: product {got}, model {wanted}"
         if (acl.entries if acl else ()) != (node.acl or ()):
             return f"{path}: product {acl}, model {node.acl}"
+        if xattrs != node.xattrs:
+            return f"{path}: product {xattrs}, model {node.xattrs}"
         expected = model.get_content_summary(admin, path)
         if expected != _summary(summary):
             return f"{path}: summary {_summary(summary)}, model {expected}"

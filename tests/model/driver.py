@@ -74,6 +74,8 @@ class Pair:
         admin = self.product.client(0, SUPERUSER)
         self._delete_everything(admin)
         admin.remove_acl("/")
+        for name in admin.list_xattrs("/"):
+            admin.remove_xattr("/", name)
         admin.set_permission("/", 0o777)
         admin.set_owner("/", SUPERUSER, "supergroup")
         for storage_type in (None, StorageType.DISK, StorageType.SSD):

@@ -19,11 +19,13 @@ from cairnfs.config import Control, FormatSettings, NameNodeSettings
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
-from cairnfs.namesystem import acl_operations, directories
+from cairnfs.namesystem import acl_operations, directories, xattrs
 from cairnfs.namesystem.inodes import Kind
 from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.snapshot_diff import DiffEntry
 from cairnfs.namesystem.status import FileStatus
+from cairnfs.namesystem.xattrs import XAttrName
 from cairnfs.transaction.calls import CallKey, Operation
 
 
@@ -181,7 +183,7 @@ async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
         acl = None
         if status.has_acl:
             acl = await namenode.call(acl_operations.get_acl_status, caller, FsPath.parse(path))
-        tree[path] = Seen(status, summary, acl)
+        tree[path] = Seen(status, summary, acl, await _read_xattrs(namenode, caller, path, status))
         if status.kind is not Kind.DIRECTORY:
             return
         listing = await namenode.call(
@@ -197,3 +199,12 @@ async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
         raise Divergence(f"{top} is not there")
     await visit(top, root)
     return tree
+
+
+async def _read_xattrs(
+    namenode: NameNode, caller: Caller, path: str, status: FileStatus
+) -> dict[str, bytes]:
+    if status.kind is Kind.SYMLINK:  # has none, and would be followed
+        return {}
+    found = await namenode.call(xattrs.get_xattrs, caller, FsPath.parse(path))
+    return {str(XAttrName(each.namespace, each.name)): each.value for each in found}

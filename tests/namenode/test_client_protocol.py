@@ -18,12 +18,12 @@ from cairnfs.errors import (
     FileNotFoundException,
     HdfsError,
     InvalidPathException,
-    IOException,
     PathIsNotEmptyDirectoryException,
+    UnsupportedOperationException,
 )
 from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.testing.scratch import scratch_namespace
-from cairnfs.wire.proto import acl_pb2, ha_service_pb2, hdfs_pb2, xattr_pb2
+from cairnfs.wire.proto import acl_pb2, encryption_pb2, ha_service_pb2, hdfs_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CLIENT_PROTOCOL
 
@@ -284,13 +284,12 @@ def test_links_tell_their_target(client: RpcClient) -> None:
 
 
 def test_absent_features_answer_as_an_hdfs_that_does_not_use_them(client: RpcClient) -> None:
-    mkdirs(client, "/d")
-    assert not client.call("getXAttrs", xattr_pb2.GetXAttrsRequestProto(src="/d")).xAttrs
-    with pytest.raises(FileNotFoundException):
-        client.call("getXAttrs", xattr_pb2.GetXAttrsRequestProto(src="/nothing"))
-    wanted = xattr_pb2.XAttrProto(namespace=xattr_pb2.XAttrProto.USER, name="a")
-    with pytest.raises(IOException, match="At least one of the attributes"):
-        client.call("getXAttrs", xattr_pb2.GetXAttrsRequestProto(src="/d", xAttrs=[wanted]))
+    zones = encryption_pb2.ListEncryptionZonesRequestProto(id=0)
+    assert not client.call("listEncryptionZones", zones).zones
+    with pytest.raises(UnsupportedOperationException, match="has no encryption zones"):
+        client.call(
+            "createEncryptionZone", encryption_pb2.CreateEncryptionZoneRequestProto(src="/")
+        )
 
 
 def test_a_namenode_is_always_active(client: RpcClient) -> None:

@@ -84,6 +84,21 @@ class CairnFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         status = self.client.get_file_status(self._strip_protocol(path))
         return f"{status.id}-{status.mtime_ms}-{status.length_bytes}"
 
+    # Extended attributes, called as s3fs and gcsfs call what they have of that kind
+
+    def getxattr(self, path: str, attr: str, **_: Any) -> bytes:
+        return self.client.get_xattr(self._strip_protocol(path), attr)
+
+    def setxattr(self, path: str, **attributes: bytes | str | None) -> None:
+        """Set attributes such as `**{"user.author": b"ada"}`; None removes one."""
+        name = self._strip_protocol(path)
+        for attr, value in attributes.items():
+            if value is None:
+                self.client.remove_xattr(name, attr)
+            else:
+                encoded = value.encode() if isinstance(value, str) else value
+                self.client.set_xattr(name, attr, encoded)
+
     # Content
 
     def _open(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
-from cairnfs import acl_text
+from cairnfs import acl_text, xattr_text
 from cairnfs.client.records import (
     AclStatus,
     BlockLocation,
@@ -23,11 +23,11 @@ from cairnfs.client.records import (
     StoragePolicy,
     TypeQuota,
 )
-from cairnfs.errors import HadoopIllegalArgumentException
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.proto.acl_pb2 import AclEntryProto, AclStatusProto
 from cairnfs.wire.proto.xattr_pb2 import XAttrProto
+from cairnfs.wire.protocols import as_text
 
 UINT64_MAX = (1 << 64) - 1
 _INT64_MAX = (1 << 63) - 1
@@ -186,24 +186,19 @@ def encode_action(bits: int) -> AclEntryProto.FsActionProto:
 
 # Extended attributes: their name spaces are written before them, as in "user.author"
 
-_XATTR_SPACES = XAttrProto.XAttrNamespaceProto.keys()
 
-
-def encode_xattr(name: str, value: bytes | None = None) -> XAttrProto:
-    space, dot, rest = name.partition(".")
-    if not dot or not rest or space.upper() not in _XATTR_SPACES:
-        raise HadoopIllegalArgumentException(
-            f"An XAttr name must be prefixed with user/trusted/security/system/raw, followed by a"
-            f" '.': {name!r} is not"
-        )
-    xattr = XAttrProto(namespace=space.upper(), name=rest)
-    if value is not None:
-        xattr.value = value
-    return xattr
+def encode_xattr(name: str, value: bytes = b"") -> XAttrProto:
+    """An attribute; an empty value is none, to which alone some names can be set."""
+    namespace, rest = xattr_text.parse_name(name)
+    return XAttrProto(
+        namespace=cast("XAttrProto.XAttrNamespaceProto", namespace),
+        name=rest,
+        value=value or None,
+    )
 
 
 def decode_xattr_name(xattr: XAttrProto) -> str:
-    return f"{XAttrProto.XAttrNamespaceProto.Name(xattr.namespace).lower()}.{xattr.name}"
+    return xattr_text.format_name(xattr.namespace, as_text(xattr.name))
 
 
 # DataNodes and blocks

@@ -264,8 +264,13 @@ class Namespace(Calls):
 
     # Extended attributes, named with their name space: "user.author"
 
+    def get_xattr(self, path: PathLike, name: str) -> bytes:
+        """The value of one attribute, which has to be there."""
+        (value,) = self.get_xattrs(path, [name]).values()
+        return value
+
     def get_xattrs(self, path: PathLike, names: Iterable[str] | None = None) -> XAttrs:
-        """These attributes, or all that the user may see."""
+        """These attributes, all of which have to be there; or all that the user may see."""
         request = xattr_pb2.GetXAttrsRequestProto(src=self.absolute_path(path))
         request.xAttrs.extend(map(encode_xattr, names or ()))
         response = self._namenodes.call_path("getXAttrs", request, xattr_pb2.GetXAttrsResponseProto)

@@ -246,6 +246,10 @@ _CALLS = {
     "removeDefaultAcl": Audited(_src("removeDefaultAcl"), has_status=True),
     "removeAcl": Audited(_src("removeAcl"), has_status=True),
     "setAcl": Audited(_src("setAcl"), has_status=True),
+    "setXAttr": Audited(_src("setXAttr"), has_status=True),
+    "getXAttrs": Audited(_src("getXAttrs")),
+    "listXAttrs": Audited(_src("listXAttrs")),
+    "removeXAttr": Audited(_src("removeXAttr"), has_status=True),
     # Snapshots.
     "allowSnapshot": Audited(_root("allowSnapshot")),
     "disallowSnapshot": Audited(_root("disallowSnapshot")),

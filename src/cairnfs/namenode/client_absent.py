@@ -6,23 +6,13 @@ or a value is asked for, and UnsupportedOperationException where something shoul
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from google.protobuf.message import Message
 
-from cairnfs.errors import (
-    FileNotFoundException,
-    InvalidToken,
-    IOException,
-    UnsupportedOperationException,
-)
+from cairnfs.errors import InvalidToken, UnsupportedOperationException
 from cairnfs.namenode.messages import NOTHING
 from cairnfs.namenode.service import IncomingCall, Service
-from cairnfs.namesystem import directories
-from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.proto import encryption_pb2, security_pb2, xattr_pb2
+from cairnfs.wire.proto import encryption_pb2, security_pb2
 from cairnfs.wire.protocols import CLIENT_PROTOCOL
 
 CALLS = Service(CLIENT_PROTOCOL)
@@ -44,28 +34,6 @@ def _answer_nothing(*names: str) -> None:
     """Let these calls be answered with a response in which nothing is set."""
     for name in names:
         CALLS.handlers[CLIENT_PROTOCOL[name]] = lambda call, request: NOTHING
-
-
-# Extended attributes
-
-_refuse("extended attributes", "setXAttr", "removeXAttr")
-
-
-@CALLS.handler
-def get_xattrs(call: IncomingCall, request: xattr_pb2.GetXAttrsRequestProto) -> None:
-    wants_some = bool(request.xAttrs)
-
-    def answer() -> bytes:
-        if wants_some:
-            raise IOException("At least one of the attributes provided was not found.")
-        return NOTHING
-
-    _answer_if_there(call, FsPath.parse(request.src), answer)
-
-
-@CALLS.handler
-def list_xattrs(call: IncomingCall, request: xattr_pb2.ListXAttrsRequestProto) -> None:
-    _answer_if_there(call, FsPath.parse(request.src), lambda: NOTHING)
 
 
 # Erasure coding
@@ -152,14 +120,3 @@ def cancel_delegation_token(
 # Events
 
 _refuse("event stream", "getCurrentEditLogTxid", "getEditsFromTxid")
-
-
-def _answer_if_there(call: IncomingCall, path: FsPath, answer: Callable[[], bytes]) -> None:
-    """Answer a question about a path, which has to exist."""
-
-    def encode(status: FileStatus | None) -> bytes:
-        if status is None:
-            raise FileNotFoundException(f"File/Directory does not exist: {path}")
-        return answer()
-
-    call.run(directories.get_file_info, encode, path)

@@ -11,6 +11,7 @@ from cairnfs.namenode import (
     client_reading,
     client_snapshots,
     client_upgrades,
+    client_xattrs,
 )
 from cairnfs.namenode.service import Service
 
@@ -20,6 +21,7 @@ CLIENT_SERVICE = Service.join(
     client_files.CALLS,
     client_open_files.CALLS,
     client_snapshots.CALLS,
+    client_xattrs.CALLS,
     client_cluster.CALLS,
     client_upgrades.CALLS,
     client_absent.CALLS,

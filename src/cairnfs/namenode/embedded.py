@@ -43,6 +43,7 @@ from cairnfs.namesystem import (
     snapshots,
     symlinks,
     truncate,
+    xattrs,
 )
 from cairnfs.namesystem.acls import parse_spec
 from cairnfs.namesystem.inodes import AclEntry, Inode, InodeId
@@ -52,6 +53,7 @@ from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.namesystem.snapshot_records import RootSnapshot
 from cairnfs.namesystem.status import FileStatus
+from cairnfs.namesystem.xattrs import XAttrName
 from cairnfs.transaction.calls import CallKey, Operation, R
 from cairnfs.transaction.runner import RunnerStatistics, stopped
 
@@ -317,6 +319,29 @@ class ClientProtocol:
 
     def get_acl_status(self, path: str) -> acl_operations.AclStatus:
         return self._call(acl_operations.get_acl_status, FsPath.parse(path))
+
+    # Extended attributes, named with their name space: "user.author".
+
+    def get_xattrs(self, path: str, names: Iterable[str] = ()) -> dict[str, bytes]:
+        """Those of these names, or all that the caller may see."""
+        found = self._call(xattrs.get_xattrs, FsPath.parse(path), *map(XAttrName.parse, names))
+        return {str(XAttrName(each.namespace, each.name)): each.value or b"" for each in found}
+
+    def list_xattrs(self, path: str) -> list[str]:
+        found = self._call(xattrs.list_xattrs, FsPath.parse(path))
+        return list(map(str, found))
+
+    def set_xattr(
+        self,
+        path: str,
+        name: str,
+        value: bytes | None = None,
+        flags: int = xattrs.FLAG_CREATE | xattrs.FLAG_REPLACE,
+    ) -> None:
+        self._call(xattrs.set_xattr, FsPath.parse(path), XAttrName.parse(name), value, flags)
+
+    def remove_xattr(self, path: str, name: str) -> None:
+        self._call(xattrs.remove_xattr, FsPath.parse(path), XAttrName.parse(name))
 
     # Quotas.
 

@@ -53,6 +53,7 @@ _WORDS = {
     "remove_acl": "remove ACL on ",
     "remove_acl_entries": "remove ACL entries on ",
     "remove_default_acl": "remove default ACL entries on ",
+    "remove_xattr": "remove XAttr entry on ",
     "rename": "rename ",
     "rename2": "rename ",
     "rename_snapshot": "rename snapshot for ",
@@ -67,6 +68,7 @@ _WORDS = {
     "set_replication": "set replication for ",
     "set_schedule": "set a schedule for ",
     "set_times": "set times ",
+    "set_xattr": "set XAttr on ",
     "truncate": "truncate for ",
 }
 

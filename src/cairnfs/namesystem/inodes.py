@@ -59,6 +59,18 @@ class AclEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     permission: int
 
 
+class XAttr(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One extended attribute; see `xattrs`.
+
+    Without a value it has been removed: of a kind that is inherited, that is something to know.
+    """
+
+    namespace: int
+    name: str
+    value: bytes | None
+    set: int = 0  # the TxID of the operation that decided the value, of a kind that is inherited
+
+
 class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where the content of a clone comes from; see `layers`."""
 
@@ -124,6 +136,9 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # Of what was moved to where snapshots reach: the latest one that reached where it came from,
     # and the latest of where it came to.  For those between, it was moved in from outside.
     entered: tuple[int, int] | None = None
+
+    # Any inode, in the order of name spaces and names.
+    xattrs: tuple[XAttr, ...] | None = None
 
     @property
     def children_id(self) -> int:

@@ -24,6 +24,7 @@ from cairnfs.namesystem.past_blocks import blocks_now, need_blocks
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.status import FileStatus
+from cairnfs.namesystem.xattrs import check_readable_by_superuser
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.rows import ask_all
 from cairnfs.transaction.transaction import Transaction
@@ -66,6 +67,7 @@ def get_block_locations(
     lookup = resolve_to_read(tx, caller, path)
     file = file_at(lookup)
     check_access(caller, file, Access.READ, lookup.path)
+    check_readable_by_superuser(caller, file, lookup.path)
 
     is_past = _is_past(lookup, file)
     (blocks,) = _read_blocks(tx, lookup, [file])

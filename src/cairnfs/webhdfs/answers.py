@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 
 from cairnfs.client.messages import decode_xattr_name
@@ -11,6 +10,7 @@ from cairnfs.namesystem.acls import format_entry
 from cairnfs.webhdfs.requests import Json, encode_json
 from cairnfs.wire.proto import acl_pb2, cairn_pb2, hdfs_pb2, xattr_pb2
 from cairnfs.wire.protocols import as_text
+from cairnfs.xattr_text import encode_value
 
 _TYPES = {
     hdfs_pb2.HdfsFileStatusProto.IS_DIR: "DIRECTORY",
@@ -261,7 +261,7 @@ def describe_policy(policy: hdfs_pb2.BlockStoragePolicyProto) -> Json:
 def describe_xattrs(attributes: Iterable[xattr_pb2.XAttrProto], encoding: str) -> Json:
     return {
         "XAttrs": [
-            {"name": decode_xattr_name(each), "value": _encode_value(each.value, encoding)}
+            {"name": decode_xattr_name(each), "value": encode_value(each.value, encoding)}
             for each in attributes
         ]
     }
@@ -270,15 +270,6 @@ def describe_xattrs(attributes: Iterable[xattr_pb2.XAttrProto], encoding: str) -
 def describe_xattr_names(attributes: Iterable[xattr_pb2.XAttrProto]) -> Json:
     """The names are JSON within JSON: a slip of Hadoop's that its clients rely on."""
     return {"XAttrNames": encode_json(list(map(decode_xattr_name, attributes))).decode()}
-
-
-def _encode_value(value: bytes, encoding: str) -> str:
-    """As Hadoop's XAttrCodec."""
-    if encoding == "HEX":
-        return f"0x{value.hex()}"
-    if encoding == "BASE64":
-        return f"0s{base64.b64encode(value).decode()}"
-    return f'"{value.decode(errors="replace")}"'
 
 
 # Snapshots

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import uuid
 
 from aiohttp import web
@@ -11,7 +9,7 @@ from google.protobuf.message import Message
 
 from cairnfs.blocks.records import StorageType
 from cairnfs.client.messages import encode_acl_entries, encode_xattr
-from cairnfs.errors import EOFException, IllegalArgumentException, IOException
+from cairnfs.errors import EOFException, IllegalArgumentException
 from cairnfs.webhdfs.calls import WebCall
 from cairnfs.webhdfs.looking import Operation
 from cairnfs.webhdfs.parameters import ACL_PATTERN, LONG_MAX, SHORT_MAX
@@ -19,6 +17,7 @@ from cairnfs.webhdfs.requests import answer_json, answer_nothing
 from cairnfs.wire.proto import acl_pb2, erasure_coding_pb2, xattr_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CLIENT_PROTOCOL
+from cairnfs.xattr_text import decode_value
 
 DIRECTORY_MODE = 0o755
 _RENAME_OPTIONS = ("NONE", "OVERWRITE", "TO_TRASH")
@@ -210,7 +209,7 @@ async def set_xattr(call: WebCall) -> web.Response:
     name = call.required("xattr.name")
     call.required("flag")
     flags = call.parameters.options("flag", "org.apache.hadoop.fs.XAttrSetFlag", _XATTR_FLAGS)
-    value = _parse_value(call.parameters.text("xattr.value"))
+    value = decode_value(call.parameters.text("xattr.value") or "")
     message = xattr_pb2.SetXAttrRequestProto(
         src=call.path,
         xAttr=encode_xattr(name, value),
@@ -223,24 +222,6 @@ async def remove_xattr(call: WebCall) -> web.Response:
     attribute = encode_xattr(call.required("xattr.name"))
     message = xattr_pb2.RemoveXAttrRequestProto(src=call.path, xAttr=attribute)
     return await answer_nothing_to(call, "removeXAttr", message)
-
-
-def _parse_value(text: str | None) -> bytes:
-    """As Hadoop's XAttrCodec: hexadecimal after 0x, base 64 after 0s, else text, perhaps quoted."""
-    if text is None:
-        return b""
-    try:
-        if text[:2] in ("0x", "0X"):
-            return bytes.fromhex(text[2:])
-        if text[:2] in ("0s", "0S"):
-            return base64.b64decode(text[2:], validate=True)
-    except (ValueError, binascii.Error) as error:
-        raise IOException(
-            f"the value {text!r} of an attribute cannot be decoded: {error}"
-        ) from None
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        text = text[1:-1]
-    return text.encode()
 
 
 # Storage policies and erasure coding

@@ -14,10 +14,9 @@ from cairnfs.webhdfs.parameters import ACTION_PATTERN, LONG_MAX
 from cairnfs.webhdfs.requests import answer_json, answer_nothing, encode_json
 from cairnfs.wire.proto import acl_pb2, hdfs_pb2, xattr_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
+from cairnfs.xattr_text import ENCODINGS
 
 Operation = Callable[[WebCall], Awaitable[web.StreamResponse]]
-
-_ENCODINGS = ("TEXT", "HEX", "BASE64")
 
 
 # Files and directories
@@ -114,11 +113,11 @@ async def get_acl_status(call: WebCall) -> web.Response:
 
 
 async def get_xattrs(call: WebCall) -> web.Response:
-    encoding = call.required("encoding").upper()
-    if encoding not in _ENCODINGS:
+    encoding = call.required("encoding").lower()
+    if encoding not in ENCODINGS:
         raise IllegalArgumentException(
             'Invalid value for webhdfs parameter "encoding": No enum constant'
-            f" org.apache.hadoop.fs.XAttrCodec.{encoding}"
+            f" org.apache.hadoop.fs.XAttrCodec.{encoding.upper()}"
         )
     names = map(encode_xattr, call.parameters.texts("xattr.name"))
     response = await call.rpc(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-
 from cairnfs.cli.fs.errors import NOT_FOUND, PathError, UsageError
 from cairnfs.cli.fs.items import Item
 from cairnfs.cli.fs.options import pop_option, pop_value
 from cairnfs.cli.fs.verb import Verb
-
-ENCODINGS = ("text", "hex", "base64")
+from cairnfs.errors import HadoopIllegalArgumentException
+from cairnfs.xattr_text import ENCODINGS, decode_value, encode_value, parse_name
 
 
 def getfattr(verb: Verb) -> None:
@@ -27,14 +24,17 @@ def getfattr(verb: Verb) -> None:
         head = f"# file: {item}"
         if not verb.as_json:
             verb.out.print(head)
-        names = None if is_all or name is None else [name]
-        found = item.remote.get_xattrs(item.path, names)
+        if is_all or name is None:
+            found = item.remote.get_xattrs(item.path)
+        else:
+            _check_name(name)
+            found = {name: item.remote.get_xattr(item.path, name)}
         if verb.as_json:
-            values = {each: _encode(value, encoding, quote="") for each, value in found.items()}
+            values = {each: _encode_plain(value, encoding) for each, value in found.items()}
             verb.out.print_json({"path": item.text, "attributes": values})
             return
         for each, value in found.items():
-            verb.out.print(f"{each}={_encode(value, encoding)}" if value else each)
+            verb.out.print(f"{each}={encode_value(value, encoding)}" if value else each)
 
     verb.for_each(show, is_recursive=is_recursive)
 
@@ -43,7 +43,7 @@ def setfattr(verb: Verb) -> None:
     name = pop_value(verb.arguments, "-n")
     text = pop_value(verb.arguments, "-v")
     removed = pop_value(verb.arguments, "-x")
-    value = b"" if text is None else _decode(text)
+    value = b"" if text is None else decode_value(text)
     if name is not None and removed is not None:
         raise UsageError("Can not specify both '-n name' and '-x name' option.")
     if name is None and removed is None:
@@ -52,33 +52,27 @@ def setfattr(verb: Verb) -> None:
 
     def change(item: Item) -> None:
         if name is not None:
+            _check_name(name)
             item.remote.set_xattr(item.path, name, value)
-        else:
-            item.remote.remove_xattr(item.path, removed or "")
+        elif removed is not None:
+            _check_name(removed)
+            item.remote.remove_xattr(item.path, removed)
 
     verb.for_each(change)
 
 
-def _encode(value: bytes, encoding: str, quote: str = '"') -> str:
-    if encoding == "hex":
-        return f"0x{value.hex()}"
-    if encoding == "base64":
-        return f"0s{base64.b64encode(value).decode()}"
-    return f"{quote}{value.decode(errors='surrogateescape')}{quote}"
-
-
-def _decode(text: str) -> bytes:
-    """A value in quotes, after 0x as digits, after 0s in base64, or as it is."""
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        return text[1:-1].encode(errors="surrogateescape")
+def _check_name(name: str) -> None:
+    """As Hadoop's shell does: once there is something that is to have the attribute."""
     try:
-        if text[:2].lower() == "0x":
-            return bytes.fromhex(text[2:])
-        if text[:2].lower() == "0s":
-            return base64.b64decode(text[2:], validate=True)
-    except (ValueError, binascii.Error) as error:
-        raise UsageError(f"{text!r} is not a value: {error}") from None
-    return text.encode(errors="surrogateescape")
+        parse_name(name)
+    except HadoopIllegalArgumentException as error:
+        raise UsageError(str(error)) from None
+
+
+def _encode_plain(value: bytes, encoding: str) -> str:
+    """Text without quotes around it: JSON has its own."""
+    encoded = encode_value(value, encoding)
+    return encoded[1:-1] if encoding == "text" else encoded
 
 
 def _check_path_left(verb: Verb) -> None:

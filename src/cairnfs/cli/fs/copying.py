@@ -15,9 +15,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import NoReturn
 
 from cairnfs.cli.fs.destinations import (
+    check_both_raw,
     check_destination,
     check_not_within,
     choose_target,
+    is_raw,
     take_destination,
     take_local_destination,
 )
@@ -123,6 +125,7 @@ class Copy:
                     source.found  # noqa: B018 - an error if there is nothing
                     target = choose_target(source, self._destination)
                     check_not_within(source, target)
+                    check_both_raw(source, target)
                     self._copy(source, target)
             while self._running:
                 self._wait_for_one()
@@ -214,9 +217,10 @@ class Copy:
 
             found = source.remote.get_acl_status(source.path)
             target.remote.set_acl(path, full_entries(status.mode, found.entries))
-        if XATTRS in self._kept:
+        if XATTRS in self._kept or is_raw(source):
             for name, value in source.remote.get_xattrs(source.path).items():
-                target.remote.set_xattr(path, name, value)
+                if XATTRS in self._kept or name.startswith("raw."):
+                    target.remote.set_xattr(path, name, value)
 
 
 def _measure(item: Item) -> int:

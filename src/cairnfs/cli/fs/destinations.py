@@ -6,6 +6,8 @@ from cairnfs.cli.fs.errors import EXISTS, IS_NOT_DIRECTORY, NOT_FOUND, PathError
 from cairnfs.cli.fs.items import Item
 from cairnfs.cli.fs.verb import Verb
 
+RAW = "/.reserved/raw"
+
 
 def take_destination(verb: Verb) -> Item:
     """The last argument, which is a path on the cluster; without one, the home directory."""
@@ -52,6 +54,23 @@ def check_not_within(source: Item, target: Item) -> None:
         raise PathError(source, "are identical", target=target.qualified)
     if target.path.startswith(f"{source.path.rstrip('/')}/"):
         raise PathError(source, "is a subdirectory of itself", target=target)
+
+
+def is_raw(item: Item) -> bool:
+    """Whether a path is below the one where raw attributes are seen."""
+    return item.path.startswith(RAW)
+
+
+def check_both_raw(source: Item, target: Item) -> None:
+    """What is raw stays raw."""
+    if is_raw(source) == is_raw(target):
+        return
+    way = f"from '{RAW}' to non '{RAW}'" if is_raw(source) else f"from non '{RAW}' to '{RAW}'"
+    raise PathError(
+        f"'{source.qualified if is_raw(source) else target}' copy {way}."
+        f" Either both source and target must be in '{RAW}' or neither.",
+        "Operation not supported",
+    )
 
 
 def mv(verb: Verb) -> None:

@@ -13,19 +13,20 @@ from cairnfs.testing.model.namespace import NamespaceCalls
 from cairnfs.testing.model.nodes import User
 from cairnfs.testing.model.open_files import OpenFileCalls
 from cairnfs.testing.model.snapshots import SnapshotCalls
+from cairnfs.testing.model.xattrs import XAttrCalls
 
 READING = frozenset(
     {
         *("get_file_info", "get_file_link_info", "get_listing", "get_content_summary"),
         *("get_link_target", "is_file_closed", "get_block_locations", "check_access"),
-        *("get_acl_status", "get_quota_usage"),
+        *("get_acl_status", "get_quota_usage", "get_xattrs", "list_xattrs"),
         *("list_snapshots", "list_snapshottable", "snapshot_diff"),
     }
 )
 """What may be asked of paths in snapshots."""
 
 
-class ModelFileSystem(NamespaceCalls, OpenFileCalls, AttributeCalls, SnapshotCalls):
+class ModelFileSystem(NamespaceCalls, OpenFileCalls, AttributeCalls, XAttrCalls, SnapshotCalls):
     """The calls of ClientProtocol, each with the user who makes it."""
 
     def copy(self) -> ModelFileSystem:

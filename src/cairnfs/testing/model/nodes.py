@@ -55,6 +55,7 @@ class Node:
     target: str | None = None
     is_snapshottable: bool = False
     snapshots: dict[str, Node] = field(default_factory=dict)  # whole trees, never changed
+    xattrs: dict[str, bytes] = field(default_factory=dict)  # never changed, but replaced
 
     @property
     def is_directory(self) -> bool:

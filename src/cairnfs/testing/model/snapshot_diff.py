@@ -62,6 +62,7 @@ def _seen(before: Node, later: dict[int, tuple[str, Node]]) -> Iterator[tuple[st
 def _describe(node: Node) -> tuple[object, ...]:
     return (
         *(node.mode, node.owner, node.group, node.acl, node.quota, node.replication),
+        node.xattrs,
         [(block.data, block.length_bytes) for block in node.blocks if block.length_bytes],
         {name: child.id for name, child in node.children.items()},
     )

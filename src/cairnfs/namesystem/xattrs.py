@@ -1,0 +1,252 @@
+"""Extended attributes: values that callers attach to files and directories, under names.
+
+A name is in a name space, which says who may use it (Hadoop's XAttrPermissionFilter):
+
+- user: whoever may read what has it may read it, whoever may write that may set it; of a sticky
+  directory only the owner sets them;
+- trusted: the superuser, for whom alone it is there;
+- raw: only on paths below /.reserved/raw, where only the superuser changes anything;
+- system and security: the file system itself, but for one name, which keeps the superuser from
+  reading a file; that is for everybody, has no value, and stays for ever.
+
+Every attribute is local to its inode: nothing is inherited, and a rename takes it along.
+
+Invariant: an inode has its attributes in the order of name spaces and names, each once, so that
+two with the same ones are equal; one without any has None.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from cairnfs.errors import (
+    AccessControlException,
+    FileNotFoundException,
+    HadoopIllegalArgumentException,
+    IOException,
+    UnsupportedOperationException,
+    XAttrNotFoundException,
+)
+from cairnfs.modes import STICKY_BIT
+from cairnfs.namesystem.inodes import Inode, XAttr
+from cairnfs.namesystem.lookup import key_of, resolve_to_read, resolve_to_write
+from cairnfs.namesystem.paths import FsPath, check_text
+from cairnfs.namesystem.permissions import Access, Caller, check_access, check_owner
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.transaction import Transaction
+from cairnfs.xattr_text import XAttrNamespace, format_name, parse_name
+
+XATTRS_PER_INODE_MAX = 32  # dfs.namenode.fs-limits.max-xattrs-per-inode
+XATTR_BYTES_MAX = 16384  # dfs.namenode.fs-limits.max-xattr-size, name and value
+
+FLAG_CREATE = 1
+FLAG_REPLACE = 2
+
+XAttrs = tuple[XAttr, ...]
+
+
+class XAttrName(NamedTuple):
+    """Which attribute of an inode is meant."""
+
+    namespace: int
+    name: str
+
+    @staticmethod
+    def parse(text: str) -> XAttrName:
+        """From text such as "user.author"."""
+        return XAttrName(*parse_name(text))
+
+    def __str__(self) -> str:
+        return format_name(self.namespace, self.name)
+
+
+UNREADABLE_BY_SUPERUSER = XAttrName.parse("security.hdfs.unreadable.by.superuser")
+_ENCRYPTION_ZONE = XAttrName.parse("raw.hdfs.crypto.encryption.zone")
+_ENCRYPTED_FILE = XAttrName.parse("raw.hdfs.crypto.file.encryption.info")
+
+_USER, _TRUSTED, _RAW = XAttrNamespace.USER, XAttrNamespace.TRUSTED, XAttrNamespace.RAW
+
+
+# Looking
+
+
+@operation(mutates=False)
+def get_xattrs(tx: Transaction, caller: Caller, path: FsPath, *names: XAttrName) -> XAttrs:
+    """The attributes of these names, all of which have to be there; or all that one may see."""
+    for name in names:
+        _check_may_use(caller, path, name)
+    found = {_name_of(xattr): xattr for xattr in _visible(tx, caller, path)}
+    if not names:
+        return tuple(found.values())
+    if not found.keys() >= set(names):
+        raise XAttrNotFoundException("At least one of the attributes provided was not found.")
+    return tuple(found[name] for name in names)
+
+
+@operation(mutates=False)
+def list_xattrs(tx: Transaction, caller: Caller, path: FsPath) -> list[XAttrName]:
+    """The names of all attributes that one may see."""
+    return [_name_of(xattr) for xattr in _visible(tx, caller, path)]
+
+
+def check_readable_by_superuser(caller: Caller, file: Inode, path: FsPath) -> None:
+    """Not even the superuser reads a file that is marked so."""
+    if caller.is_superuser and _find(file, UNREADABLE_BY_SUPERUSER) is not None:
+        raise AccessControlException(
+            f"Access is denied for {caller.user} since the superuser is not allowed to perform"
+            f" this operation. It is {path} that has the attribute {UNREADABLE_BY_SUPERUSER}"
+        )
+
+
+# Changing
+
+
+@operation(at_most_once=True)
+def set_xattr(
+    tx: Transaction,
+    caller: Caller,
+    path: FsPath,
+    name: XAttrName,
+    value: bytes | None,
+    flags: int,
+) -> None:
+    """Set an attribute: a new one with FLAG_CREATE, one that is there with FLAG_REPLACE."""
+    _check_name(name)
+    _check_value(name, value)
+    _check_may_use(caller, path, name, value)
+    inode = _resolve_to_change(tx, caller, path, name)
+
+    _check_flags(name, flags, exists=_find(inode, name) is not None)
+    xattrs = sorted((*_others(inode, name), XAttr(*name, value or b"")), key=_name_of)
+    if sum(xattr.namespace in (_USER, _TRUSTED) for xattr in xattrs) > XATTRS_PER_INODE_MAX:
+        raise IOException(
+            "Cannot add additional XAttr to inode, would exceed limit of"
+            f" {XATTRS_PER_INODE_MAX}: {path}"
+        )
+    if name == UNREADABLE_BY_SUPERUSER and not inode.is_file:
+        raise IOException(f"Can only set '{name}' on a file.")
+    _check_not_encryption(name)
+    _store(tx, inode, tuple(xattrs))
+
+
+@operation(at_most_once=True)
+def remove_xattr(tx: Transaction, caller: Caller, path: FsPath, name: XAttrName) -> None:
+    """Remove an attribute, which has to be there."""
+    _check_name(name)
+    _check_may_use(caller, path, name)
+    inode = _resolve_to_change(tx, caller, path, name)
+    if name == UNREADABLE_BY_SUPERUSER and inode.xattrs is not None:
+        raise AccessControlException(f"The xattr '{name}' can not be deleted.")
+    if _find(inode, name) is None:
+        raise IOException(
+            f"No matching attributes found for remove operation: {path} has no {name}"
+        )
+    _store(tx, inode, _others(inode, name))
+
+
+def _resolve_to_change(tx: Transaction, caller: Caller, path: FsPath, name: XAttrName) -> Inode:
+    """What is at the path, if the caller may change such an attribute of it.
+
+    Of the other name spaces, whoever may use them at all may change them where they can be.
+    """
+    lookup = resolve_to_write(tx, caller, path)
+    inode = lookup.target
+    if inode is None:
+        raise FileNotFoundException(f"cannot find {lookup.path}")
+    if name.namespace == _USER:
+        if inode.is_directory and inode.mode & STICKY_BIT:
+            check_owner(caller, inode, lookup.path)
+        else:
+            check_access(caller, inode, Access.WRITE, lookup.path)
+    return inode
+
+
+def _store(tx: Transaction, inode: Inode, xattrs: XAttrs) -> None:
+    """Written even where nothing is other than before: a call that runs once leaves its reply."""
+    tx.put(key_of(inode), msgspec.structs.replace(inode, xattrs=xattrs or None))
+
+
+# Rules
+
+
+def _is_open_to(caller: Caller, path: FsPath, name: XAttrName) -> bool:
+    """Whether the caller may use such attributes at all, by this path."""
+    return (
+        name.namespace == _USER
+        or (name.namespace == _TRUSTED and caller.is_superuser)
+        or (name.namespace == _RAW and path.is_raw)
+        or name == UNREADABLE_BY_SUPERUSER
+    )
+
+
+def _check_may_use(
+    caller: Caller, path: FsPath, name: XAttrName, value: bytes | None = None
+) -> None:
+    if not _is_open_to(caller, path, name):
+        raise AccessControlException(f"User doesn't have permission for xattr: {name}")
+    if name == UNREADABLE_BY_SUPERUSER and value is not None:
+        raise AccessControlException(
+            f"Attempt to set a value for '{name}'. Values are not allowed for this xattr."
+        )
+
+
+def _check_name(name: XAttrName) -> None:
+    if not name.name:
+        raise HadoopIllegalArgumentException("XAttr name cannot be empty.")
+    check_text(name.name, "name of an attribute", len(name.name))  # its length: with the value's
+
+
+def _check_value(name: XAttrName, value: bytes | None) -> None:
+    if value is not None and type(value) is not bytes:
+        raise HadoopIllegalArgumentException(f"The value of {name} is not bytes: {value!r}")
+    size = len(name.name.encode()) + len(value or b"")
+    if size > XATTR_BYTES_MAX:
+        raise HadoopIllegalArgumentException(
+            "The XAttr is too big. The maximum combined size of the name and value is"
+            f" {XATTR_BYTES_MAX}, but the total size is {size}"
+        )
+
+
+def _check_flags(name: XAttrName, flags: int, *, exists: bool) -> None:
+    if not flags & (FLAG_CREATE | FLAG_REPLACE):
+        raise HadoopIllegalArgumentException("A flag must be specified.")
+    if exists and not flags & FLAG_REPLACE:
+        raise IOException(f"XAttr: {name.name} already exists. The REPLACE flag must be specified.")
+    if not exists and not flags & FLAG_CREATE:
+        raise IOException(f"XAttr: {name.name} does not exist. The CREATE flag must be specified.")
+
+
+def _check_not_encryption(name: XAttrName) -> None:
+    """By these HDFS knows what is encrypted; here they would say what is not so."""
+    if name == _ENCRYPTED_FILE:
+        raise IOException("Cannot add raw feInfo XAttr to a file in a non-encryption zone")
+    if name == _ENCRYPTION_ZONE:
+        raise UnsupportedOperationException(
+            f"{name} cannot be set: this file system has no encryption zones"
+        )
+
+
+def _visible(tx: Transaction, caller: Caller, path: FsPath) -> XAttrs:
+    """The attributes that the caller may see of what is at the path, which they may read."""
+    lookup = resolve_to_read(tx, caller, path)
+    inode = lookup.target
+    if inode is None or lookup.is_dot_snapshot:
+        raise FileNotFoundException(f"cannot find {lookup.path}")
+    check_access(caller, inode, Access.READ, lookup.path)
+    return tuple(
+        xattr for xattr in inode.xattrs or () if _is_open_to(caller, path, _name_of(xattr))
+    )
+
+
+def _name_of(xattr: XAttr) -> XAttrName:
+    return XAttrName(xattr.namespace, xattr.name)
+
+
+def _find(inode: Inode, name: XAttrName) -> XAttr | None:
+    return next((xattr for xattr in inode.xattrs or () if _name_of(xattr) == name), None)
+
+
+def _others(inode: Inode, name: XAttrName) -> XAttrs:
+    return tuple(xattr for xattr in inode.xattrs or () if _name_of(xattr) != name)
