@@ -117,7 +117,8 @@ def _parse(case: Case, output: str) -> Outcome:
     )
     return Outcome(
         case,
-        *map(int, counts[-1]),
+        int(counts[-1][0]),
+        int(counts[-1][1]),
         # To the first state at which something is wrong, or through all of them.
         int(depth[1]) if depth else len(operations) + 1,
         violated[1] if violated else None,

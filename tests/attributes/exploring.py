@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.attributes.eager import EagerTree
-from tests.attributes.operations import Kinds, Operation, System
+from tests.attributes.operations import Kinds, Operation, System, Values
 from tests.attributes.trees import Node
 
 from cairnfs.namesystem.attribute_rules import AttributeKind
@@ -154,7 +154,7 @@ def steps(magician: EagerTree, bounds: Bounds) -> Iterator[tuple[Operation, ...]
         if path != "/":
             yield tuple(Operation("unset", (path, name)) for name in KINDS)
     yield from _moves(magician, free)
-    taken = [(path, name) for path, name in _snapshots(magician)]
+    taken = _snapshots(magician)
     if len(taken) < bounds.snapshots:
         name = next(each for each in NAMES if each not in {name for _, name in taken})
         for path in paths:
@@ -183,7 +183,7 @@ def _moves(magician: EagerTree, free: list[tuple[str, str]]) -> Iterator[tuple[O
                 yield (Operation("rename_over", (source, target)),)
 
 
-def _free_name(path: str, node: Node[object]) -> str:
+def _free_name(path: str, node: Node[Values]) -> str:
     name = next(name for name in NAMES if name not in node.children)
     return f"{path.rstrip('/')}/{name}"
 

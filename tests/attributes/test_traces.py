@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 from tests.attributes.eager import EagerTree
-from tests.attributes.operations import System
+from tests.attributes.operations import System, Values
 from tests.attributes.ruled import RuledTree
 from tests.attributes.traces import FILES, Trace, read_traces, replay
 from tests.attributes.trees import Node
@@ -30,7 +30,7 @@ def test_there_are_as_many_operations_as_files_have_lines() -> None:
 
 
 class ForgetsRenames(EagerTree):
-    def write_moved(self, node: Node[object], before: object, parent: object) -> None:
+    def write_moved(self, node: Node[Values], before: Values, parent: Values) -> None:
         pass
 
 

@@ -9,11 +9,14 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tests.attributes.operations import Kinds, Operation, System, Values
 
 from cairnfs.namesystem.attribute_rules import AttributeKind
+
+Shown: TypeAlias = tuple[str, str | None, dict[str, Values]]
+"""A path, one of its snapshots or None, and what is to be seen there."""
 
 FOLDER = Path(__file__).parents[1] / "traces"
 FILES = (FOLDER / "attributes.jsonl", FOLDER / "attributes_in_snapshots.jsonl")
@@ -85,16 +88,14 @@ def replay(system: System, trace: Trace) -> str | None:
             path, name = line["a"]
             taken[path, name] = trace.values(line["sx"])
         if "x" in line:
-            expected = [("/", None, trace.values(line["x"]))]
+            expected: list[Shown] = [("/", None, trace.values(line["x"]))]
             expected += [(path, name, values) for (path, name), values in taken.items()]
             for difference in _differences(system, expected):
                 return f"{where}: {difference}"
     return None
 
 
-def _differences(
-    system: System, expected: list[tuple[str, str | None, dict[str, Values]]]
-) -> Iterable[str]:
+def _differences(system: System, expected: list[Shown]) -> Iterable[str]:
     for path, snapshot, wanted in expected:
         found = system.values(path, snapshot)
         if found != wanted:

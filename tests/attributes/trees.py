@@ -7,7 +7,7 @@ operation does to that, and in how a value is found.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, TypeVar
@@ -232,7 +232,7 @@ class Tree(ABC, Generic[Data, State]):
         del way[-2].children[source.rpartition("/")[2]]
         parent[-1].children[name] = way[-1]
 
-    def _copy(self, snapshot: Snapshot[Data, State], used: set[int]) -> Node[Data]:
+    def _copy(self, snapshot: Snapshot[Data, State], used: Collection[int]) -> Node[Data]:
         """What a snapshot shows; what is also elsewhere is another inode here."""
         copy = snapshot.top.copy()
         for each in copy.walk():
