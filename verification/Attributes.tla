@@ -184,8 +184,9 @@ Unset(i) ==
     /\ Did(<<"unset", i>>)
 
 Take(s, d) ==
-    /\ taken' = (s :> [of |-> d, entering |-> Entering(d), expected |-> Restrict(expected, Below(d)),
-                       tree |-> [Restrict(tree, Below(d)) EXCEPT ![d].parent = Nowhere]]) @@ taken
+    /\ taken' = (s :> [of |-> d, entering |-> Entering(d),
+                       tree |-> [Restrict(tree, Below(d)) EXCEPT ![d].parent = Nowhere],
+                       expected |-> Restrict(expected, Below(d))]) @@ taken
     /\ UNCHANGED <<tree, expected>> /\ Did(<<"snapshot", s, d>>)
 
 Drop(s) ==
@@ -266,7 +267,7 @@ SnapshotsAgree ==
 IsTree ==
     /\ Live \subseteq Inodes \cup {Root} /\ Root \in Live /\ DOMAIN expected = Live
     /\ \A i \in Live \ {Root} : Root \in Above(tree, i)
-    /\ \A i, j \in Live : i # j => <<tree[i].parent, tree[i].name>> # <<tree[j].parent, tree[j].name>>
+    /\ \A i, j \in Live : tree[i].parent = tree[j].parent /\ tree[i].name = tree[j].name => i = j
     /\ \A s \in DOMAIN taken : taken[s].of \in Live
 
 -----------------------------------------------------------------------------

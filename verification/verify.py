@@ -33,6 +33,9 @@ EVERY_SEQUENCE = Bounds(operations=3)
 def main() -> int:
     arguments = parse_arguments()
     chosen = [case for case in CASES if arguments.only in describe(case)]
+    if not chosen:
+        print(f"verify: the description of no case contains {arguments.only!r}", file=sys.stderr)
+        return 2
     try:
         outcomes = check_all(chosen, find_java())
     except (TlcError, CommandError) as error:

@@ -31,6 +31,12 @@ SHAPES = (
     ("/a", "/b", "/c"),
 )
 """All ways in which three inodes can be in a tree."""
+WEIGHTS = {
+    **{"set": 26, "remove": 7, "unset": 5, "rename": 20, "rename_over": 7},
+    **{"mkdir": 15, "create": 4, "delete": 3},
+    **{"create_snapshot": 5, "delete_snapshot": 2, "rollback": 4, "clone": 2},
+}
+"""How often each operation is tried on a random walk."""
 STEPS_OF_A_WALK = 120
 INODES_OF_A_WALK = 9
 SNAPSHOTS_OF_A_WALK = 3
@@ -224,30 +230,29 @@ def wander(
 def _any_operation(random: Random, magician: EagerTree) -> Operation:
     """One that mostly makes sense; now and then one that is refused."""
     nodes = magician.paths()
-    paths = list(nodes)
-    path = random.choice(paths)
-    directory = random.choice([each for each in paths if nodes[each].is_directory])
+    taken = _snapshots(magician)
+    (name,) = random.choices(list(WEIGHTS), list(WEIGHTS.values()))
+    if len(nodes) > INODES_OF_A_WALK and name in ("mkdir", "create", "clone"):
+        name = "delete"
+    if len(taken) >= SNAPSHOTS_OF_A_WALK and name == "create_snapshot":
+        name = "delete_snapshot"
+    path = random.choice(list(nodes))
+    directory = random.choice([each for each, node in nodes.items() if node.is_directory])
     new = f"{directory.rstrip('/')}/{random.choice(NAMES)}"
     attribute = random.choice(list(KINDS))
-    taken = _snapshots(magician)
-    chance = random.random()
-    if chance < 0.3:
-        return Operation("set", (path, attribute, random.choice(COLOURS)))
-    if chance < 0.38:
-        return Operation("remove", (path, attribute))
-    if chance < 0.42 and path != "/":
-        return Operation("unset", (path, attribute))
-    if chance < 0.7 and path != "/":
-        return Operation(random.choice(("rename", "rename", "rename_over")), (path, new))
-    if taken and chance < 0.82:
-        where, name = random.choice(taken)
-        if chance < 0.77:
-            return Operation("rollback", (where, name))
-        if chance < 0.8 or len(paths) > INODES_OF_A_WALK:
-            return Operation("delete_snapshot", (where, name))
-        return Operation("clone", (where, name, new))
-    if chance < 0.86 and len(taken) < SNAPSHOTS_OF_A_WALK:
-        return Operation("create_snapshot", (path, random.choice(NAMES)))
-    if len(paths) > INODES_OF_A_WALK:
-        return Operation("delete", (path,)) if path != "/" else Operation("delete", (new,))
-    return Operation("mkdir" if random.random() < 0.75 else "create", (new,))
+    snapshot = random.choice(taken) if taken else (path, "none")
+    arguments: dict[str, tuple[str, ...]] = {
+        "set": (path, attribute, random.choice(COLOURS)),
+        "remove": (path, attribute),
+        "unset": (path, attribute),
+        "rename": (path, new),
+        "rename_over": (path, random.choice(list(nodes))),
+        "mkdir": (new,),
+        "create": (new,),
+        "delete": (path,),
+        "create_snapshot": (path, random.choice(NAMES)),
+        "delete_snapshot": snapshot,
+        "rollback": snapshot,
+        "clone": (*snapshot, new),
+    }
+    return Operation(name, arguments[name])

@@ -57,7 +57,7 @@ class RuledTree(Tree[Stored, Decisions]):
         self._put(node, name, row)
 
     def write_unset(self, node: Node[Stored], name: str, parent: Decisions) -> None:
-        above = parent[list(self.kinds).index(name)] if parent else UNDECIDED
+        above = parent[list(self.kinds).index(name)]
         self._put(node, name, row_after_unset(self.kinds[name], above, self.txid))
 
     def write_moved(self, node: Node[Stored], before: Decisions, parent: Decisions) -> None:

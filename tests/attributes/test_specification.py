@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from verification.cases import CASES, OURS, WRONG
-from verification.tlc import Case, check
+from verification.tlc import Case, Outcome, check
 from verification.verify import describe, result
 
 from cairnfs.demo import find_java
@@ -26,6 +26,15 @@ def test_a_wrong_rule_is_caught_with_a_shortest_counterexample() -> None:
     assert outcome.violated == "Agreement"
     assert [each.split()[0] for each in outcome.counterexample] == ["create", "set", "rename"]
     assert result(outcome).startswith("caught after 3: create")
+
+
+def test_a_wrong_rule_that_survives_is_not_expected() -> None:
+    survived = Outcome(WRONG[0], 1, 1, 1, None, ())
+    assert not survived.is_expected
+    assert result(survived) == "NOT CAUGHT"
+    failed = Outcome(OURS[0], 1, 1, 1, "Agreement", ("set Root red",))
+    assert not failed.is_expected
+    assert result(failed) == "Agreement VIOLATED after 1: set Root red"
 
 
 def test_every_case_has_its_own_line() -> None:
