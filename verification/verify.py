@@ -82,8 +82,12 @@ def check_all(cases: list[Case], java: str) -> list[Outcome]:
         running = {pool.submit(check, case, java): case for case in cases}
         try:
             for done in as_completed(running):
-                outcomes[running[done]] = done.result()
-                print(f"{len(outcomes)} of {len(cases)}: {describe(running[done])}", flush=True)
+                outcome = outcomes[running[done]] = done.result()
+                print(
+                    f"{len(outcomes)} of {len(cases)}: {describe(outcome.case)}:"
+                    f" {outcome.distinct:,} states, {verdict(outcome)}",
+                    flush=True,
+                )
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -101,10 +105,17 @@ def print_table(outcomes: list[Outcome]) -> None:
 
 
 def result(outcome: Outcome) -> str:
+    """The verdict, and how to come there."""
+    if outcome.violated is None:
+        return verdict(outcome)
+    found = f"after {len(outcome.counterexample)}: {'; '.join(outcome.counterexample)}"
+    return f"{verdict(outcome)} {found}"
+
+
+def verdict(outcome: Outcome) -> str:
     if outcome.violated is None:
         return "NOT CAUGHT" if outcome.case.is_caught else "no error"
-    found = f"after {len(outcome.counterexample)}: {'; '.join(outcome.counterexample)}"
-    return f"caught {found}" if outcome.case.is_caught else f"{outcome.violated} VIOLATED {found}"
+    return "caught" if outcome.case.is_caught else f"{outcome.violated} VIOLATED"
 
 
 # The rules in Python.
