@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from verification.tlc import Case
 
-# What must hold.  The first see everything that is stored and every name; the larger ones see as
-# the same what differs in TxIDs that can decide nothing any more, which the first have shown to
-# be harmless.  Without a bound on the operations all states are seen that there are.
+# What must hold.  A forgetful case sees as the same what differs in TxIDs that can decide nothing
+# any more; the others see everything, and check that this is harmless.  Without a bound on the
+# operations all states are seen that there are.  What takes longest comes first.
 OURS = (
     Case("path", inodes=3, forgetful=True),
     Case("data", inodes=3, forgetful=True),
