@@ -12,12 +12,12 @@ RUNTIME := $(VENV)/.stamp-runtime
 SPARK   := $(VENV)/.stamp-spark
 DEVELOP := $(VENV)/.stamp-develop
 # Only folders that exist, so that checks work while the tree grows.
-CHECKED := $(wildcard src tests benchmarks scripts)
+CHECKED := $(wildcard src tests verification benchmarks scripts)
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-postgres setup-java test check protos demo demo-namespace cluster bench bench-peer bench-snapshots snapshot-figures soak fuzz clean
+.PHONY: help setup setup-postgres setup-java test check protos demo demo-namespace cluster bench bench-peer bench-snapshots snapshot-figures soak fuzz verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -70,6 +70,9 @@ soak: setup setup-postgres ## run 100,000 random operations beside the model
 fuzz: setup ## throw 1,000,000 random calls and transfers at the protocols and at running nodes
 	@PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz.py $(ARGS)
 
+verify: setup setup-java ## prove the rules of inherited attributes with TLC, and compare 1,000,000 at random
+	@$(BIN)/python -m verification.verify $(ARGS)
+
 clean: ## remove .venv, caches and build output
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
@@ -87,7 +90,7 @@ $(SPARK): pyproject.toml constraints.txt | $(BIN)/python
 
 $(DEVELOP): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "setup: installing runtime, Spark, test and development packages into $(VENV)"
-	@$(PIP) install -c constraints.txt -e '.[spark,dataframes,test,dev]'
+	@$(PIP) install -c constraints.txt -e '.[spark,dataframes,test,dev,verify]'
 	@touch $(RUNTIME) $(SPARK) $@
 
 # The first interpreter that is new enough and can make environments. A name on
