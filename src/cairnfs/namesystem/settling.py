@@ -31,7 +31,7 @@ from cairnfs.transaction.calls import operation
 from cairnfs.transaction.rows import ask_all
 from cairnfs.transaction.transaction import Transaction
 
-SETTLE_BATCH = 100  # rows of a directory given by one transaction: other callers wait for it
+SETTLE_BATCH = 32  # rows of a directory given by one transaction: other callers wait for it
 
 
 @operation()
