@@ -304,8 +304,8 @@ def test_a_migration_that_fails_changes_nothing(
 
 
 async def undo_version_4(store: PostgresStore) -> None:
-    """What it has added is not there."""
-    await store.fetch("ALTER TABLE totals DROP snapshots, DROP changed")
+    """What it and version 5 have added is not there."""
+    await store.fetch("ALTER TABLE totals DROP snapshots, DROP changed, DROP reserved_bytes")
     await store.fetch("DROP INDEX past_by_until, past_by_id")
 
 

@@ -220,9 +220,10 @@ def test_a_read_only_file(path: Path) -> None:
         SqliteStore(path)
 
 
-# What version 4 has added.
+# What versions 4 and 5 have added.
 UNDO_VERSION_4 = (
-    "ALTER TABLE totals DROP COLUMN snapshots; ALTER TABLE totals DROP COLUMN changed;"
+    "ALTER TABLE totals DROP COLUMN reserved_bytes;"
+    " ALTER TABLE totals DROP COLUMN snapshots; ALTER TABLE totals DROP COLUMN changed;"
     " DROP INDEX past_by_until; DROP INDEX past_by_id"
 )
 

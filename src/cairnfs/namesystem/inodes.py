@@ -117,6 +117,9 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     known_as: int = 0  # the id that it had while it was found in an origin; see `identity`
 
+    # Files: what the directories above are charged for the open block beyond its length.
+    reserved_bytes: int = 0
+
     @property
     def children_id(self) -> int:
         """Under what the rows of a directory's children are kept."""
@@ -126,6 +129,22 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def visible_bytes(self) -> int:
         """How long a file is to whoever asks: with what is known of its open block."""
         return self.length_bytes + self.open_bytes
+
+    @property
+    def closed(self) -> Inode:
+        """A file where nobody writes it: it ends with what is known of its open block."""
+        if not self.under_construction:
+            return self
+        is_empty = self.has_open_block and not self.open_bytes
+        return msgspec.structs.replace(
+            self,
+            under_construction=False,
+            has_open_block=False,
+            block_count=self.block_count - is_empty,
+            length_bytes=self.visible_bytes,
+            open_bytes=0,
+            reserved_bytes=0,
+        )
 
     @property
     def effective_replication(self) -> int:

@@ -106,8 +106,17 @@ def totals_of(rows: Rows, directory: Inode) -> Totals:
     """A directory's totals, wherever it is found."""
     if directory.is_virtual:
         assert directory.origin is not None
-        return rows.at(directory.origin.txid).totals(directory.id)
+        return copied(rows.at(directory.origin.txid).totals(directory.id))
     return rows.totals(directory.id)
+
+
+def copied(totals: Totals) -> Totals:
+    """The totals of a copy: it has no snapshots, and what was being written is closed in it."""
+    counts = list(totals.counts)
+    for count in (Count.SPACE_BYTES, Count.DISK_BYTES):
+        counts[count] -= counts[Count.RESERVED_BYTES]
+    counts[Count.RESERVED_BYTES] = counts[Count.SNAPSHOTS] = 0
+    return totals._replace(counts=tuple(counts))
 
 
 def parent_of(rows: Rows, inode: Inode) -> Inode | None:
@@ -203,10 +212,6 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         covered_txid=0,
         is_snapshottable=False,
         snapshots=0,
-        under_construction=False,
-        has_open_block=False,
-        length_bytes=inode.visible_bytes,
-        open_bytes=0,
         known_as=_take_identity(tx, inode, id),
     )
     key = (_INODES, own.parent_id, own.name)
@@ -214,7 +219,8 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
     tx.put(key, own)
     if inode.is_directory:
         totals = totals_of(tx, inode)
-        tx.add(id, own_totals(totals), mtime_ms=totals.mtime_ms if totals.touched else -1)
+        counts = tuple((count, number) for count, number in enumerate(totals.counts) if number)
+        tx.add(id, counts, mtime_ms=totals.mtime_ms if totals.touched else -1)
         tx.add(inode.origin.pin, _PINNED)
     elif inode.is_file:
         copy_blocks(tx, inode, id)
@@ -287,15 +293,6 @@ def _pointer(block: Block, length_bytes: int) -> Block:
     )
 
 
-def own_totals(totals: Totals) -> Counts:
-    """What a copy of a directory starts with: it has no snapshots."""
-    return tuple(
-        (count, number)
-        for count, number in enumerate(totals.counts)
-        if number and count != Count.SNAPSHOTS
-    )
-
-
 def _child_of_origin(rows: Rows, origin: Origin | None, name: bytes) -> Inode | None:
     while origin is not None:
         then = rows.at(origin.txid)
@@ -313,17 +310,7 @@ def _virtual(child: Inode, origin: Origin) -> Inode:
         own = Origin(child.children_id, origin.txid, origin.pin, child.origin, origin.is_own)
     else:
         own = Origin(child.id, origin.txid, origin.pin, is_own=origin.is_own)
-    return msgspec.structs.replace(
-        child,
-        is_virtual=True,
-        origin=own,
-        content_id=0,
-        # A file that was open then is closed here, as long as it was.
-        under_construction=False,
-        has_open_block=False,
-        length_bytes=child.visible_bytes,
-        open_bytes=0,
-    )
+    return msgspec.structs.replace(child.closed, is_virtual=True, origin=own, content_id=0)
 
 
 _Found = tuple[bytes, int, Inode | None]

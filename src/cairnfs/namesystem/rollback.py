@@ -28,9 +28,9 @@ from cairnfs.namesystem.layers import (
     Content,
     child_of,
     content_key,
+    copied,
     copy_blocks,
     materialize,
-    own_totals,
     pin,
     share,
     shared_blocks,
@@ -76,7 +76,7 @@ def rollback_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) 
         restored = _restore_file(tx, inode, snapshot.root, then)
         _change_totals(tx, lookup, inode, subtree(tx, inode), subtree(tx, restored))
         return
-    before, after = tx.totals(inode.id), then.totals(inode.id)
+    before, after = tx.totals(inode.id), copied(then.totals(inode.id))
     restored = _restore_directory(tx, inode, snapshot.root, snapshot.txid)
     _bring_totals(tx, restored.id, before, after)
     _change_totals(tx, lookup, inode, _below(before), _below(after))
@@ -109,7 +109,7 @@ def clone_snapshot(
     if lookup.path.is_root:
         raise IOException("the root cannot be made by cloning")
     clone = msgspec.structs.replace(
-        snapshot.root,
+        snapshot.root.closed,
         id=InodeId(tx.next_inode_id()),
         parent_id=InodeId(lookup.deepest.children_id),
         name=lookup.path.name,
@@ -118,20 +118,15 @@ def clone_snapshot(
         snapshots=0,
         content_id=0,
         origin=None,
-        under_construction=False,
-        has_open_block=False,
-        length_bytes=snapshot.root.visible_bytes,
-        open_bytes=0,
     )
     then = tx.at(snapshot.txid)
     if clone.is_directory:
         root = snapshot.root
         held = pin(tx, origin.id, root.children_id, snapshot.txid, root.origin)
         clone = msgspec.structs.replace(clone, origin=held)
-        totals = then.totals(root.id)
-        counts = own_totals(totals)
+        totals = copied(then.totals(root.id))
         add_inode(tx, lookup.path, lookup.ancestors, clone)
-        tx.add(clone.id, counts, mtime_ms=tx.now_ms)
+        tx.add(clone.id, tuple(enumerate(totals.counts)), mtime_ms=tx.now_ms)
         own = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
         add_entry(tx, lookup.path, lookup.ancestors, _sum(_below(totals), own))
     else:
@@ -169,13 +164,7 @@ def _restore_file(tx: Transaction, now: Inode, then: Inode, rows: PastRows) -> I
         key = block_key(now.id, index)
         tx.get(key)
         tx.put(key, block)
-    restored = msgspec.structs.replace(
-        _with_attributes_of(now, then),
-        under_construction=False,
-        has_open_block=False,
-        length_bytes=then.visible_bytes,
-        open_bytes=0,
-    )
+    restored = _with_attributes_of(now, then.closed)
     tx.put(key_of(now), restored)
     return restored
 
@@ -280,4 +269,4 @@ def _sum(left: Counts, right: Counts) -> Counts:
 
 
 def _as_virtual(file: Inode, txid: int) -> Inode:
-    return msgspec.structs.replace(file, is_virtual=True, origin=Origin(file.id, txid, 0))
+    return msgspec.structs.replace(file.closed, is_virtual=True, origin=Origin(file.id, txid, 0))

@@ -32,7 +32,7 @@ from __future__ import annotations
 import enum
 import struct
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class Table(enum.IntEnum):

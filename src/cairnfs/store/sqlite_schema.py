@@ -59,6 +59,8 @@ MIGRATIONS: dict[int, str] = {
     " ALTER TABLE totals ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;"
     " CREATE INDEX past_by_until ON past (until);"
     " CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL",
+    # Space that is reserved by open blocks; those that are open already do not count.
+    4: "ALTER TABLE totals ADD COLUMN reserved_bytes INTEGER NOT NULL DEFAULT 0",
 }
 """`version -> script` that brings a file of that version to the next one."""
 
