@@ -42,7 +42,7 @@ from cairnfs.namenode.reclaiming import SETTLING_MS
 from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.testing.invariants import check_invariants, check_no_leftovers, check_no_past
-from cairnfs.testing.model import ModelBlock, ModelFileSystem, Usage
+from cairnfs.testing.model import ModelBlock, ModelFileSystem, Usage, existing
 
 ANSWER_TIMEOUT_S = 60
 NO_BLOCK_ID = 999_999_999
@@ -85,6 +85,7 @@ class Pair:
         self.ids = Ids(with_snapshots=self.with_snapshots)
         self.handles: list[Handle] = []
         self.model = ModelFileSystem(self.clock, SUPERUSER)
+        self.ids.copies = self.model.copies
         self.model.call(USERS[SUPERUSER], "set_permission", "/", 0o777)
         for path, mode in (("/a", 0o777), ("/b", 0o1777), ("/c", 0o755)):
             self.model.call(USERS[SUPERUSER], "mkdirs", path, mode)
@@ -165,10 +166,12 @@ class Pair:
         }
         if wanted != set(trees):
             return f"snapshots: product {sorted(trees)}, model {sorted(wanted)}"
+        ids = Ids(ids, of_past=True)
         for top, tree in trees.items():
             difference = compare_trees(model, tree, ids, top)
             if difference:
                 return difference
+        ids.keep()
         return None
 
     def check_invariants(self) -> None:
@@ -223,7 +226,7 @@ class Pair:
 
     def _run_one(self, step: Step) -> None:
         outcome = self._answer(self._start(step))
-        ids = Ids(self.ids)
+        ids = Ids(self.ids, of_past=_is_of_past(step))
         expected = self._model_outcome(self.model, step)
         if not matches(expected, outcome, ids):
             raise Divergence(f"{step}\n  product: {outcome}\n  model:   {expected}")
@@ -247,7 +250,7 @@ class Pair:
                 compare_trees(model, tree, ids) is None
                 and self._compare_snapshots(model, snapshots, ids) is None
             ):
-                self.model = model
+                self.model, self.ids.copies = model, model.copies
                 while ids is not self.ids:
                     ids.keep()
                     assert ids._below is not None
@@ -282,8 +285,10 @@ class Pair:
             for index in range(len(outcomes)):
                 if index in done:
                     continue
-                next_model, next_ids = model.copy(), Ids(ids)
+                next_model = model.copy()
+                next_ids = Ids(ids, of_past=_is_of_past(batch.steps[index]))
                 result = self._model_outcome(next_model, batch.steps[index])
+                next_ids.copies = next_model.copies
                 if matches(result, outcomes[index], next_ids):
                     yield from extend([*done, index], next_model, next_ids, [*results, result])
 
@@ -340,6 +345,8 @@ class Pair:
         elif step.operation in ("truncate", "recover_lease"):
             for handle in self.handles:
                 self._note_blocks(handle)
+        elif step.operation == "rollback_snapshot":
+            self._forget_ids_below(self._for_model(step, step.arguments[0]))
         elif step.operation == "add_block":
             block, _ = outcome.result
             for _, node in walk_nodes(self.model.root, "/"):
@@ -347,6 +354,14 @@ class Pair:
                     for handle in self.handles:
                         if handle.model_id == node.id and block.id not in handle.blocks:
                             handle.blocks.append(block.id)
+
+    def _forget_ids_below(self, path: str) -> None:
+        """Under which ids files are found that a roll-back brought is the product's own affair."""
+        top = existing(self.model.find(USERS[SUPERUSER], path))
+        brought = {node.id for node in top.walk()}
+        for handle in self.handles:
+            if handle.model_id in brought:
+                handle.model_id = 0
 
     def _note_blocks(self, handle: Handle) -> None:
         for _, node in walk_nodes(self.model.root, "/"):
@@ -373,7 +388,7 @@ class Pair:
                 return handle.model_id if handle else 0
             if isinstance(value, PathOf):
                 return handle.model_path if handle else "/a/a"
-            return f"/.reserved/.inodes/{handle.model_id if handle else 1}{value.below}"
+            return f"/.reserved/.inodes/{handle.model_id or 1 if handle else 1}{value.below}"
         return value
 
     def _for_product(self, step: Step, value: Any) -> Any:
@@ -403,3 +418,8 @@ class Pair:
                 id = NO_BLOCK_ID
             return ModelBlock(id, ref.length_bytes)
         return ModelBlock(NO_BLOCK_ID) if step.operation == "abandon_block" else None
+
+
+def _is_of_past(step: Step) -> bool:
+    """Whether a call asks about something in a snapshot."""
+    return any(isinstance(each, str) and ".snapshot" in each for each in step.arguments)

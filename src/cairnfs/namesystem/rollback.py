@@ -78,7 +78,7 @@ def rollback_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) 
         return
     before, after = tx.totals(inode.id), copied(then.totals(inode.id))
     restored = _restore_directory(tx, inode, snapshot.root, snapshot.txid)
-    _bring_totals(tx, restored.id, before, after)
+    _bring_totals(tx, restored, before, after)
     _change_totals(tx, lookup, inode, _below(before), _below(after))
     for each, way in sorted(nested, key=lambda pair: len(pair[1] or ())):
         if way is None:
@@ -186,9 +186,9 @@ def _bring_back(
     tx.get(key)
     tx.put(key, place)
     if now.is_directory:
-        before, after = tx.totals(now.id), totals_of(rows, then)
-        _restore_directory(tx, place, then, rows.txid)
-        _bring_totals(tx, now.id, before, after)
+        before, after = tx.totals(now.id), copied(totals_of(rows, then))
+        restored = _restore_directory(tx, place, then, rows.txid)
+        _bring_totals(tx, restored, before, after)
         # Those that it still has below it add theirs.
         tx.add(now.id, ((int(Count.SNAPSHOTS), -before.counts[Count.SNAPSHOTS]),))
     else:
@@ -242,15 +242,15 @@ def _below(totals: Totals) -> Counts:
     )
 
 
-def _bring_totals(tx: Transaction, id: InodeId, before: Totals, after: Totals) -> None:
-    """A directory has what it had; snapshots below it stay."""
+def _bring_totals(tx: Transaction, restored: Inode, before: Totals, after: Totals) -> None:
+    """A directory has what it had, and its time; snapshots below it stay."""
     changes = tuple(
         (count, after.counts[count] - number)
         for count, number in enumerate(before.counts)
         if count != Count.SNAPSHOTS
     )
-    mtime_ms = after.mtime_ms if after.touched else -1
-    tx.add(id, changes, mtime_ms=mtime_ms)
+    mtime_ms = after.mtime_ms if after.touched else restored.mtime_ms
+    tx.add(restored.id, changes, mtime_ms=mtime_ms)
 
 
 def _change_totals(

@@ -35,6 +35,8 @@ class ModelFileSystem(NamespaceCalls, OpenFileCalls, AttributeCalls, SnapshotCal
             root=self.root.copy(),
             renewed=dict(self.renewed),
             written=dict(self.written),
+            copies=set(self.copies),
+            cloned=set(self.cloned),
         )
         return twin
 

@@ -54,6 +54,8 @@ class ModelTree:
         self._last_id = 0
         self.renewed: dict[str, int] = {}
         self.written: dict[int, int] = {}  # how many bytes there are of each block's data
+        self.copies: set[int] = set()  # ids of what a roll-back or a clone has brought
+        self.cloned: set[int] = set()  # those of clones
         self.is_reading = True  # what runs now changes nothing, and may look into snapshots
         now = clock.now_ms()
         self.root = Node(self._new_id(), Kind.DIRECTORY, 0o755, superuser, supergroup, now, 0)
@@ -177,10 +179,12 @@ class ModelTree:
         now = self._now()
         return Node(self._new_id(), Kind.DIRECTORY, mode, user.name, parent.group, now, 0, acl)
 
-    def _add(self, found: Found, name: bytes, node: Node, *, inodes: int = 1) -> None:
+    def _add(
+        self, found: Found, name: bytes, node: Node, *, inodes: int = 1, space_bytes: int = 0
+    ) -> None:
         """Put something new into the last of the nodes that were found."""
         check_name(found.names, name)
-        self._check_quotas(found.nodes, inodes, 0)
+        self._check_quotas(found.nodes, inodes, space_bytes)
         found.nodes[-1].children[name] = node
         found.nodes[-1].mtime_ms = self._now()
 
