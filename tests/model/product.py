@@ -19,7 +19,7 @@ from cairnfs.config import Control, FormatSettings, NameNodeSettings
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
-from cairnfs.namesystem import acl_operations, directories
+from cairnfs.namesystem import acl_operations, directories, located
 from cairnfs.namesystem.inodes import Kind
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshot_diff import DiffEntry
@@ -101,15 +101,7 @@ class Product:
         """Everything there is, as the superuser sees it; or what is in a snapshot."""
         thread = self.namenodes[namenode % len(self.namenodes)]
         tree: dict[str, Seen] = thread.wait(_read_tree(thread.namenode, top))
-        if top == "/":
-            return tree
-        client = self.client(namenode, SUPERUSER)
-        return {
-            path: seen._replace(located=client.get_block_locations(path))
-            if seen.status.kind is Kind.FILE
-            else seen
-            for path, seen in tree.items()
-        }
+        return tree
 
     @property
     def conflicts(self) -> int:
@@ -177,11 +169,15 @@ async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
     tree: dict[str, Seen] = {}
 
     async def visit(path: str, status: FileStatus) -> None:
-        summary = await namenode.call(directories.get_content_summary, caller, FsPath.parse(path))
-        acl = None
+        where = FsPath.parse(path)
+        summary = await namenode.call(directories.get_content_summary, caller, where)
+        acl = blocks = None
         if status.has_acl:
-            acl = await namenode.call(acl_operations.get_acl_status, caller, FsPath.parse(path))
-        tree[path] = Seen(status, summary, acl)
+            acl = await namenode.call(acl_operations.get_acl_status, caller, where)
+        if status.kind is Kind.FILE:
+            whole = (0, 2**62)
+            blocks = await namenode.call(located.get_block_locations, caller, where, *whole)
+        tree[path] = Seen(status, summary, acl, blocks)
         if status.kind is not Kind.DIRECTORY:
             return
         listing = await namenode.call(
@@ -189,8 +185,8 @@ async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
         )
         if len(listing.entries) != status.children:
             raise Divergence(f"{path}: {status.children} children, {len(listing.entries)} listed")
-        for entry in listing.entries:
-            await visit(f"{path.rstrip('/')}/{entry.name.decode()}", entry)
+        names = [f"{path.rstrip('/')}/{entry.name.decode()}" for entry in listing.entries]
+        await asyncio.gather(*map(visit, names, listing.entries))
 
     root = await namenode.call(directories.get_file_link_info, caller, FsPath.parse(top))
     if root is None:
