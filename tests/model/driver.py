@@ -42,7 +42,7 @@ from cairnfs.namenode.reclaiming import SETTLING_MS
 from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.testing.invariants import check_invariants, check_no_leftovers, check_no_past
-from cairnfs.testing.model import ModelBlock, ModelFileSystem, Usage, existing
+from cairnfs.testing.model import ModelBlock, ModelFileSystem, Usage
 
 ANSWER_TIMEOUT_S = 60
 NO_BLOCK_ID = 999_999_999
@@ -361,8 +361,8 @@ class Pair:
 
     def _forget_ids_below(self, path: str) -> None:
         """Under which ids files are found that a roll-back brought is the product's own affair."""
-        top = existing(self.model.find(USERS[SUPERUSER], path))
-        brought = {node.id for node in top.walk()}
+        top = self.model.find(USERS[SUPERUSER], path).target
+        brought = {node.id for node in top.walk()} if top is not None else set()
         for handle in self.handles:
             if handle.model_id in brought:
                 handle.model_id = 0

@@ -65,6 +65,14 @@ class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_own: bool = False  # it was this very directory's content, before a roll-back
 
 
+class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where something was that a clone had from its origin, before it got a row of its own."""
+
+    parent: int  # its directory: the `own_identity`
+    name: bytes
+    shown_as: InodeId  # the id of the original
+
+
 class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One version of an inode, as it is stored."""
 
@@ -117,6 +125,9 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     known_as: int = 0  # the id that it had while it was found in an origin; see `identity`
 
+    # Of what has got its row in a clone: its place, and that of each directory above it that has.
+    places: tuple[Place, ...] = ()
+
     # Files: what the directories above are charged for the open block beyond its length.
     reserved_bytes: int = 0
 
@@ -124,6 +135,11 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def children_id(self) -> int:
         """Under what the rows of a directory's children are kept."""
         return self.content_id or self.id
+
+    @property
+    def own_identity(self) -> int:
+        """What it is found by in all of time, where its original may be as well."""
+        return self.id if self.places else self.known_as or self.id
 
     @property
     def visible_bytes(self) -> int:

@@ -22,7 +22,7 @@ import msgspec
 
 from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.records import Block, block_key
-from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin, Place
 from cairnfs.store.base import Count, Key, Totals
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.moments import Moment, moment_key
@@ -213,6 +213,7 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         is_snapshottable=False,
         snapshots=0,
         known_as=_take_identity(tx, inode, id),
+        places=inode.places if inode.origin.is_own else _places(parent, inode),
     )
     key = (_INODES, own.parent_id, own.name)
     tx.get(key)
@@ -255,6 +256,10 @@ def _take_identity(tx: Transaction, inode: Inode, id: InodeId) -> int:
         return 0
     tx.put(key, Identity(id))
     return identity
+
+
+def _places(parent: Inode, inode: Inode) -> tuple[Place, ...]:
+    return (Place(parent.own_identity, inode.name, inode.id), *parent.places)
 
 
 def _is_reachable(tx: Transaction, id: int) -> bool:

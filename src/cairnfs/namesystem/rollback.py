@@ -22,7 +22,7 @@ from cairnfs.errors import (
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.delete import Orphan, detach_blocks, orphan_key
 from cairnfs.namesystem.directories import add_inode
-from cairnfs.namesystem.identity import Finder, identity_of
+from cairnfs.namesystem.identity import Finder
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind, Origin
 from cairnfs.namesystem.layers import (
     Content,
@@ -58,7 +58,10 @@ from cairnfs.transaction.moments import LATEST_KEY, Moment
 from cairnfs.transaction.transaction import Counts, PastRows, Transaction
 
 _PAGE = 1000
-_KEPT = ("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots", "known_as")
+_KEPT = (
+    *("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots"),
+    *("known_as", "places"),
+)
 
 
 @operation(at_most_once=True, solitary=True)
@@ -118,6 +121,8 @@ def clone_snapshot(
         snapshots=0,
         content_id=0,
         origin=None,
+        known_as=0,
+        places=(),
     )
     then = tx.at(snapshot.txid)
     if clone.is_directory:
@@ -224,7 +229,7 @@ def _nested(tx: Transaction, lookup: Lookup, top: Inode) -> list[Inode]:
 
 def _way(in_snapshot: Finder, inode: Inode, lookup: Lookup) -> tuple[Inode, ...] | None:
     """What led from the directory to an inode, in the snapshot; None if it was not there."""
-    found = in_snapshot.find(identity_of(inode))
+    found = in_snapshot.find_before(inode)
     if found is None and inode.snapshots:
         raise SnapshotException(
             f"{lookup.path} cannot be rolled back: this would remove {inode.name.decode()!r} below"

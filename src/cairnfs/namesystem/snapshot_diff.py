@@ -280,6 +280,7 @@ def _essence(inode: Inode) -> Inode:
         origin=None,
         is_virtual=False,
         known_as=0,
+        places=(),
         id=InodeId(0),
         held_replication=0,
     )

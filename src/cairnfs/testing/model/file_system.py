@@ -36,7 +36,6 @@ class ModelFileSystem(NamespaceCalls, OpenFileCalls, AttributeCalls, SnapshotCal
             renewed=dict(self.renewed),
             written=dict(self.written),
             copies=set(self.copies),
-            cloned=set(self.cloned),
         )
         return twin
 

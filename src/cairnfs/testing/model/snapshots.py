@@ -117,8 +117,8 @@ class SnapshotCalls(ModelTree):
         for state in states:
             check_access(user, state, READ)
             check_may_list_all(user, state, READ)
-        if any(each.id in self.cloned for state in states for each in state.walk()):
-            return None  # what was moved in a clone, which shares ids with its origin, is open
+        if any(each.id in self.copies for state in states for each in state.walk()):
+            return None  # which of them is which: the same inode may be there twice
         return [] if old == new else diff(*states)
 
     # Going back, and copies.
@@ -168,7 +168,6 @@ class SnapshotCalls(ModelTree):
         name_there = found.missing[-1]
         self._add(found, name_there, copy, inodes=used.inodes, space_bytes=used.space_bytes)
         self._note_copies(copy)
-        self.cloned |= {each.id for each in copy.walk()}
 
     def _note_copies(self, top: Node) -> None:
         self.copies |= {each.id for each in top.walk()} - {top.id}
