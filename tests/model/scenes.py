@@ -204,7 +204,7 @@ def clean_cut(choose: Choose, near: World, focus: str) -> Scene:
 def going_back(choose: Choose, near: World, focus: str) -> Scene:
     """A directory is rolled back, or a clone is made of it, while others work in it."""
     top = choose.among([*near.snapshottable, focus])
-    top = focus if top == "/" else top
+    top = "/a" if top == "/" else top  # as in `snapshot_calls`
     name = choose.among(SNAPSHOT_NAMES)
     below = [path for path in near.paths if path.startswith(f"{top}/")]
     child = choose.among([*below, join(top, choose.among(NAMES))])

@@ -13,7 +13,7 @@ import pytest
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import sqlite_schema
-from cairnfs.store.base import Batch, Key, Member, Put, Reading, Row, Scan
+from cairnfs.store.base import Batch, Count, Key, Member, Put, Reading, Row, Scan, Touch
 from cairnfs.store.schema import NUMBER, SCHEMA_VERSION
 from cairnfs.store.sqlite import SqliteStore, format_file
 
@@ -238,6 +238,28 @@ def test_version_1_is_brought_to_ours(path: Path) -> None:
         store = SqliteStore(path)
         assert (await store.meta())["schema version"] == str(SCHEMA_VERSION)
         assert await store.reserve("storage", 5) == 1
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_totals_of_version_4_have_nothing_reserved(path: Path) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        for covered in (0, 1):
+            touch = Touch(7, [1] * len(Count), 0, 1, covered)
+            await store.commit(Batch(1, 0, touches=[touch]))
+        store.write_backlog()
+        db = store._connection
+        db.execute("UPDATE meta SET value = '4' WHERE name = 'schema version'")
+        db.execute("ALTER TABLE totals DROP COLUMN reserved_bytes")
+        db.execute("UPDATE past SET data = CAST(replace(data, ',1}', '}') AS BLOB) WHERE t = 100")
+        await store.close()
+        store = SqliteStore(path)
+        asked = Reading(totals=[7])
+        found = await store.read(Reading(totals=[7], past={1: asked}))
+        assert found.totals[7].counts == (*[2] * (len(Count) - 1), 0)
+        assert found.past[1].totals[7].counts == (*[1] * (len(Count) - 1), 0)
         await store.close()
 
     asyncio.run(check())
