@@ -196,6 +196,11 @@ class Pair:
             thread.wait(check_invariants(thread.namenode.store))
             thread.wait(check_no_leftovers(thread.namenode.store, self.ids.inodes()))
             thread.wait(check_no_past(thread.namenode.store))
+            left = self.product.rows_left()
+            nothing = {"INODES": 1, "TOTALS": 0}  # the root
+            others = {"HOLDERS", "MOMENTS"}  # clients there were, and the latest of all snapshots
+            left = {table: count for table, count in left.items() if table not in others}
+            assert left == nothing, f"rows are left: {left}"
         except AssertionError as error:
             raise Divergence(f"invariants: {error}") from error
 

@@ -20,11 +20,17 @@ from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem import acl_operations, directories, located
-from cairnfs.namesystem.inodes import Kind
+from cairnfs.namesystem.inodes import ROOT_ID, Kind
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshot_diff import DiffEntry
 from cairnfs.namesystem.status import FileStatus
+from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import CallKey, Operation
+
+_COUNT_ROWS = (
+    "SELECT t, count(*) FROM records GROUP BY t UNION ALL"
+    f" SELECT {int(Table.TOTALS)}, count(*) FROM totals WHERE id <> {ROOT_ID}"
+)
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,17 @@ class Product:
         tree: dict[str, Seen] = thread.wait(_read_tree(thread.namenode, top))
         return tree
 
+    def rows_left(self) -> dict[str, int]:
+        """How many rows there are in each table; totals, and what is in the past, are others."""
+        thread = self.namenodes[0]
+        store: Any = thread.namenode.store
+        if self.configuration.store == "sqlite":
+            thread.wait(_write_backlog(store))
+            tables = list(store._connection.execute(_COUNT_ROWS))
+        else:
+            tables = thread.wait(store.fetch(_COUNT_ROWS))
+        return {Table(t).name: count for t, count in tables}
+
     @property
     def conflicts(self) -> int:
         now = sum(sum(each.statistics.conflicts.values()) for each in self.namenodes)
@@ -147,6 +164,10 @@ class RecordingClient(ClientProtocol):
         if key is not None and _was_stored(operation, arguments, result):
             self._product.retryable = (operation, arguments, key, result)
         return result
+
+
+async def _write_backlog(store: Any) -> None:
+    store.write_backlog()
 
 
 def temporary_directory() -> Path:

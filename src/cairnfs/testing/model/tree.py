@@ -6,6 +6,7 @@ Nothing is kept twice: what a quota is compared with is counted each time.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from msgspec import structs
 
@@ -125,6 +126,8 @@ class ModelTree:
     def _traverse(self, user: User, found: Found, *, creating: bool) -> Found:
         for depth, node in enumerate(found.above):
             if node.is_file and node.is_snapshottable and found.names[depth] == DOT_SNAPSHOT:
+                readable = node.mode | (node.mode & 0o444) >> 2  # may look into its snapshots
+                check_access(user, replace(node, mode=readable), EXECUTE)
                 continue
             if node.is_symlink:
                 raise UnresolvedPathException(elsewhere(found))
