@@ -49,21 +49,26 @@ class Seen(NamedTuple):
     summary: ContentSummary
     acl: AclStatus | None
     xattrs: dict[str, bytes]
-    located: LocatedBlocks | None = None  # of a file in a snapshot
+    located: LocatedBlocks | None = None  # of a file
 
 
 class Ids:
     """Which id of the product is which of the model; a layer can be thrown away.
 
     With snapshots it is the product's own affair, too, when it goes on in another block, and
-    which inodes are the same after a roll-back or in a clone.
+    under which ids it shows what a roll-back or a clone has brought: the model's `copies`.
     """
 
-    def __init__(self, below: Ids | None = None, *, with_snapshots: bool = False) -> None:
+    def __init__(
+        self, below: Ids | None = None, *, with_snapshots: bool = False, of_past: bool = False
+    ) -> None:
         self._below = below
+        self._of_past = of_past  # what is matched is in a snapshot: ids may be others now
         self.with_snapshots = below.with_snapshots if below else with_snapshots
+        self.copies: set[int] = below.copies if below else set()
         self._to_product: dict[int, Any] = {}
         self._to_model: dict[Any, int] = {}
+        self._seen: set[int] = set()  # inodes of the product that are copies
 
     def product(self, model: int) -> Any:
         found = self._to_product.get(model)
@@ -75,9 +80,10 @@ class Ids:
 
     def match(self, model: int, product: Any) -> bool:
         """They are the same thing, or both are new."""
-        if self.with_snapshots:
-            self._to_product[model] = product
-            self._to_model[product] = model
+        if model in self.copies:
+            if not self._of_past:
+                self._to_product[model] = product
+            self._seen.add(product)
             return True
         known, known_back = self.product(model), self.model(product)
         if known is None and known_back is None:
@@ -86,14 +92,25 @@ class Ids:
             return True
         return bool(known == product and known_back == model)
 
+    def match_block(self, model: int, block: Block) -> bool:
+        """They are the same block of a file, whose bytes may be in another one by now."""
+        product = block.id, block.generation_stamp
+        if not self.with_snapshots:
+            return self.match(model, product)
+        if not self._of_past:
+            self._to_product[model] = product
+            self._to_model[product] = model
+        return True
+
     def inodes(self) -> list[int]:
         """All inodes of the product that were seen; blocks have pairs for ids."""
-        return [id for id in self._to_model if isinstance(id, int) and id]
+        return sorted(self._seen.union(id for id in self._to_model if isinstance(id, int) and id))
 
     def keep(self) -> None:
         assert self._below is not None
         self._below._to_product.update(self._to_product)
         self._below._to_model.update(self._to_model)
+        self._below._seen |= self._seen
 
 
 def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
@@ -104,7 +121,9 @@ def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
     if isinstance(got, list) and got and isinstance(got[0], SnapshotInfo):
         return bool(wanted == [each.name.decode() for each in got])
     if isinstance(got, list) and got and isinstance(got[0], DiffEntry):
-        return bool(wanted == sorted(map(describe_difference, got)))
+        return wanted is None or bool(wanted == sorted(map(describe_difference, got)))
+    if wanted is None and got == []:
+        return True
     if isinstance(got, list) and got and isinstance(got[0], SnapshottableInfo):
         return bool(wanted == [each.path for each in got])
     if isinstance(got, FileStatus):
@@ -122,7 +141,8 @@ def matches(expected: Outcome, outcome: Outcome, ids: Ids) -> bool:
         return bool(wanted == _summary(got))
     if isinstance(got, LocatedBlock):
         block, offset = wanted
-        return offset == got.offset_bytes and ids.match(block.id, _block_id(got.block))
+        new = got.block.id, got.block.generation_stamp
+        return offset == got.offset_bytes and ids.match(block.id, new)
     if isinstance(got, LastBlockWithStatus):
         return same_appended(wanted, got, ids)
     if isinstance(got, LocatedBlocks):
@@ -158,11 +178,13 @@ def same_appended(wanted: tuple[Any, ...], got: LastBlockWithStatus, ids: Ids) -
     return (block.length_bytes, offset) == (
         got.block.block.length_bytes,
         got.block.offset_bytes,
-    ) and ids.match(block.id, _block_id(got.block.block))
+    ) and ids.match_block(block.id, got.block.block)
 
 
 def same_locations(wanted: tuple[Any, ...], got: LocatedBlocks, ids: Ids) -> bool:
     id, length_bytes, under_construction, blocks, last_is_complete = wanted
+    if id in ids.copies and not under_construction and not all(length for _, length, _ in blocks):
+        return ids.match(id, int(got.inode_id))  # empty blocks need not be shared with an origin
     return (
         ids.match(id, int(got.inode_id))
         and length_bytes == got.length_bytes
@@ -171,7 +193,7 @@ def same_locations(wanted: tuple[Any, ...], got: LocatedBlocks, ids: Ids) -> boo
         and [(length, offset) for _, length, offset in blocks]
         == [(each.block.length_bytes, each.offset_bytes) for each in got.blocks]
         and all(
-            ids.match(block_id, _block_id(each.block))
+            ids.match_block(block_id, each.block)
             for (block_id, _, _), each in zip(blocks, got.blocks, strict=True)
         )
     )
@@ -180,6 +202,8 @@ def same_locations(wanted: tuple[Any, ...], got: LocatedBlocks, ids: Ids) -> boo
 def same_status(wanted: FileStatus, got: FileStatus, ids: Ids) -> bool:
     if got.id == 0:  # of /.reserved; its times mean nothing
         return (wanted.id, wanted.name, wanted.mode) == (got.id, got.name, got.mode)
+    if wanted.id in ids.copies:  # to read what is shared with an origin does not touch it
+        wanted = msgspec.structs.replace(wanted, atime_ms=got.atime_ms)
     return _without_id(wanted) == _without_id(got) and ids.match(wanted.id, int(got.id))
 
 
@@ -207,7 +231,9 @@ def compare_trees(
         if expected != _summary(summary):
             return f"{path}: summary {_summary(summary)}, model {expected}"
         if located is not None:
+            read_ms = node.atime_ms
             blocks = model.get_block_locations(admin, path)
+            node.atime_ms = read_ms  # this was no call
             if not same_locations(blocks, located, ids):
                 return f"{path}: blocks {located}, model {blocks}"
     extra = set(tree) - paths
@@ -244,7 +270,3 @@ def _without_id(status: FileStatus) -> tuple[Any, ...]:
         *(status.mtime_ms, status.atime_ms, status.target, status.replication),
         *(status.block_size_bytes, status.children, status.has_acl, status.under_construction),
     )
-
-
-def _block_id(block: Block) -> tuple[int, int]:
-    return block.id, block.generation_stamp

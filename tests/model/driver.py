@@ -46,6 +46,7 @@ from cairnfs.testing.model import ModelBlock, ModelFileSystem, Usage
 
 ANSWER_TIMEOUT_S = 60
 NO_BLOCK_ID = 999_999_999
+ORIGINS_MAX = 20  # of a clone of a clone of a ...
 
 
 @dataclass
@@ -87,6 +88,7 @@ class Pair:
         self.ids = Ids(with_snapshots=self.with_snapshots)
         self.handles: list[Handle] = []
         self.model = ModelFileSystem(self.clock, SUPERUSER)
+        self.ids.copies = self.model.copies
         self.model.call(USERS[SUPERUSER], "set_permission", "/", 0o777)
         for path, mode in (("/a", 0o777), ("/b", 0o1777), ("/c", 0o755)):
             self.model.call(USERS[SUPERUSER], "mkdirs", path, mode)
@@ -142,22 +144,23 @@ class Pair:
             raise Divergence(difference)
         ids.keep()
 
-    def _snapshot_trees(self, namenode: int) -> dict[str, dict[str, Seen]]:
-        """What is in every snapshot, by its path."""
+    def _snapshot_trees(
+        self, namenode: int, names: set[str] | None = None
+    ) -> dict[str, dict[str, Seen] | None]:
+        """What is in every snapshot, by its path; or of all but these names, only that it is."""
         if not self.with_snapshots:
             return {}
         admin = self.product.client(namenode, SUPERUSER)
         return {
-            top: self.product.tree(namenode, top)
-            for each in admin.list_snapshottable()
-            for top in (
-                snapshot_path(each.path, snapshot.name.decode())
-                for snapshot in admin.list_snapshots(each.path)
+            (top := snapshot_path(each.path, name)): (
+                self.product.tree(namenode, top) if names is None or name in names else None
             )
+            for each in admin.list_snapshottable()
+            for name in (snapshot.name.decode() for snapshot in admin.list_snapshots(each.path))
         }
 
     def _compare_snapshots(
-        self, model: ModelFileSystem, trees: dict[str, dict[str, Seen]], ids: Ids
+        self, model: ModelFileSystem, trees: dict[str, dict[str, Seen] | None], ids: Ids
     ) -> str | None:
         """What is different in any snapshot, or in which there are."""
         wanted = {
@@ -167,10 +170,12 @@ class Pair:
         }
         if wanted != set(trees):
             return f"snapshots: product {sorted(trees)}, model {sorted(wanted)}"
+        ids = Ids(ids, of_past=True)
         for top, tree in trees.items():
-            difference = compare_trees(model, tree, ids, top)
+            difference = tree and compare_trees(model, tree, ids, top)
             if difference:
                 return difference
+        ids.keep()
         return None
 
     def check_invariants(self) -> None:
@@ -187,11 +192,17 @@ class Pair:
             # was rolled back or cloned may need more than is there now.
             self.check_tree(0)
             self._delete_everything(self.product.client(0, SUPERUSER))
-            self.clock.advance(SETTLING_MS)
-            thread.wait(thread.namenode.duties.reclaim_everything())
+            for _ in range(ORIGINS_MAX):  # a clone that goes lets go of what it came from
+                self.clock.advance(SETTLING_MS)
+                thread.wait(thread.namenode.duties.reclaim_everything())
             thread.wait(check_invariants(thread.namenode.store))
             thread.wait(check_no_leftovers(thread.namenode.store, self.ids.inodes()))
             thread.wait(check_no_past(thread.namenode.store))
+            left = self.product.rows_left()
+            nothing = {"INODES": 1, "TOTALS": 0}  # the root
+            others = {"HOLDERS", "MOMENTS"}  # clients there were, and the latest of all snapshots
+            left = {table: count for table, count in left.items() if table not in others}
+            assert left == nothing, f"rows are left: {left}"
         except AssertionError as error:
             raise Divergence(f"invariants: {error}") from error
 
@@ -225,7 +236,7 @@ class Pair:
 
     def _run_one(self, step: Step) -> None:
         outcome = self._answer(self._start(step))
-        ids = Ids(self.ids)
+        ids = Ids(self.ids, of_past=_is_of_past(step))
         expected = self._model_outcome(self.model, step)
         if not matches(expected, outcome, ids):
             raise Divergence(f"{step}\n  product: {outcome}\n  model:   {expected}")
@@ -243,13 +254,14 @@ class Pair:
         outcomes = [self._answer(each) for each in started]
         self.product.delays.active = False
         tree = self.product.tree(batch.steps[0].namenode)
-        snapshots = self._snapshot_trees(batch.steps[0].namenode)
+        taken = {step.arguments[1] for step in batch.steps if step.operation == "create_snapshots"}
+        snapshots = self._snapshot_trees(batch.steps[0].namenode, taken)
         for order, model, ids, results in self._orders(batch, outcomes):
             if (
                 compare_trees(model, tree, ids) is None
                 and self._compare_snapshots(model, snapshots, ids) is None
             ):
-                self.model = model
+                self.model, self.ids.copies = model, model.copies
                 while ids is not self.ids:
                     ids.keep()
                     assert ids._below is not None
@@ -284,8 +296,10 @@ class Pair:
             for index in range(len(outcomes)):
                 if index in done:
                     continue
-                next_model, next_ids = model.copy(), Ids(ids)
+                next_model = model.copy()
+                next_ids = Ids(ids, of_past=_is_of_past(batch.steps[index]))
                 result = self._model_outcome(next_model, batch.steps[index])
+                next_ids.copies = next_model.copies
                 if matches(result, outcomes[index], next_ids):
                     yield from extend([*done, index], next_model, next_ids, [*results, result])
 
@@ -342,6 +356,8 @@ class Pair:
         elif step.operation in ("truncate", "recover_lease"):
             for handle in self.handles:
                 self._note_blocks(handle)
+        elif step.operation == "rollback_snapshot":
+            self._forget_ids_below(self._for_model(step, step.arguments[0]))
         elif step.operation == "add_block":
             block, _ = outcome.result
             for _, node in walk_nodes(self.model.root, "/"):
@@ -349,6 +365,14 @@ class Pair:
                     for handle in self.handles:
                         if handle.model_id == node.id and block.id not in handle.blocks:
                             handle.blocks.append(block.id)
+
+    def _forget_ids_below(self, path: str) -> None:
+        """Under which ids files are found that a roll-back brought is the product's own affair."""
+        top = self.model.find(USERS[SUPERUSER], path).target
+        brought = {node.id for node in top.walk()} if top is not None else set()
+        for handle in self.handles:
+            if handle.model_id in brought:
+                handle.model_id = 0
 
     def _note_blocks(self, handle: Handle) -> None:
         for _, node in walk_nodes(self.model.root, "/"):
@@ -375,7 +399,7 @@ class Pair:
                 return handle.model_id if handle else 0
             if isinstance(value, PathOf):
                 return handle.model_path if handle else "/a/a"
-            return f"/.reserved/.inodes/{handle.model_id if handle else 1}{value.below}"
+            return f"/.reserved/.inodes/{handle.model_id or 1 if handle else 1}{value.below}"
         return value
 
     def _for_product(self, step: Step, value: Any) -> Any:
@@ -405,3 +429,8 @@ class Pair:
                 id = NO_BLOCK_ID
             return ModelBlock(id, ref.length_bytes)
         return ModelBlock(NO_BLOCK_ID) if step.operation == "abandon_block" else None
+
+
+def _is_of_past(step: Step) -> bool:
+    """Whether a call asks about something in a snapshot."""
+    return any(isinstance(each, str) and ".snapshot" in each for each in step.arguments)

@@ -19,14 +19,20 @@ from cairnfs.config import Control, FormatSettings, NameNodeSettings
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
-from cairnfs.namesystem import acl_operations, directories, xattrs
-from cairnfs.namesystem.inodes import Kind
+from cairnfs.namesystem import acl_operations, directories, located, xattrs
+from cairnfs.namesystem.inodes import ROOT_ID, Kind
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.snapshot_diff import DiffEntry
 from cairnfs.namesystem.status import FileStatus
 from cairnfs.namesystem.xattrs import XAttrName
+from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import CallKey, Operation
+
+_COUNT_ROWS = (
+    "SELECT t, count(*) FROM records GROUP BY t UNION ALL"
+    f" SELECT {int(Table.TOTALS)}, count(*) FROM totals WHERE id <> {ROOT_ID}"
+)
 
 
 @dataclass(frozen=True)
@@ -103,15 +109,18 @@ class Product:
         """Everything there is, as the superuser sees it; or what is in a snapshot."""
         thread = self.namenodes[namenode % len(self.namenodes)]
         tree: dict[str, Seen] = thread.wait(_read_tree(thread.namenode, top))
-        if top == "/":
-            return tree
-        client = self.client(namenode, SUPERUSER)
-        return {
-            path: seen._replace(located=client.get_block_locations(path))
-            if seen.status.kind is Kind.FILE
-            else seen
-            for path, seen in tree.items()
-        }
+        return tree
+
+    def rows_left(self) -> dict[str, int]:
+        """How many rows there are in each table; totals, and what is in the past, are others."""
+        thread = self.namenodes[0]
+        store: Any = thread.namenode.store
+        if self.configuration.store == "sqlite":
+            thread.wait(_write_backlog(store))
+            tables = list(store._connection.execute(_COUNT_ROWS))
+        else:
+            tables = thread.wait(store.fetch(_COUNT_ROWS))
+        return {Table(t).name: count for t, count in tables}
 
     @property
     def conflicts(self) -> int:
@@ -159,6 +168,10 @@ class RecordingClient(ClientProtocol):
         return result
 
 
+async def _write_backlog(store: Any) -> None:
+    store.write_backlog()
+
+
 def temporary_directory() -> Path:
     """In memory where there is such a place: durability is tested elsewhere."""
     shared = Path("/dev/shm")
@@ -179,11 +192,16 @@ async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
     tree: dict[str, Seen] = {}
 
     async def visit(path: str, status: FileStatus) -> None:
-        summary = await namenode.call(directories.get_content_summary, caller, FsPath.parse(path))
-        acl = None
+        where = FsPath.parse(path)
+        summary = await namenode.call(directories.get_content_summary, caller, where)
+        acl = blocks = None
         if status.has_acl:
-            acl = await namenode.call(acl_operations.get_acl_status, caller, FsPath.parse(path))
-        tree[path] = Seen(status, summary, acl, await _read_xattrs(namenode, caller, path, status))
+            acl = await namenode.call(acl_operations.get_acl_status, caller, where)
+        if status.kind is Kind.FILE:
+            whole = (0, 2**62)
+            blocks = await namenode.call(located.get_block_locations, caller, where, *whole)
+        attributes = await _read_xattrs(namenode, caller, path, status)
+        tree[path] = Seen(status, summary, acl, attributes, blocks)
         if status.kind is not Kind.DIRECTORY:
             return
         listing = await namenode.call(
@@ -191,8 +209,8 @@ async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
         )
         if len(listing.entries) != status.children:
             raise Divergence(f"{path}: {status.children} children, {len(listing.entries)} listed")
-        for entry in listing.entries:
-            await visit(f"{path.rstrip('/')}/{entry.name.decode()}", entry)
+        names = [f"{path.rstrip('/')}/{entry.name.decode()}" for entry in listing.entries]
+        await asyncio.gather(*map(visit, names, listing.entries))
 
     root = await namenode.call(directories.get_file_link_info, caller, FsPath.parse(top))
     if root is None:

@@ -58,8 +58,10 @@ def make_batch(choose: Choose, world: World, namenodes: int) -> Batch:
     before: tuple[Step, ...] = ()
     if world.scenes or choose.number(0, 2):
         scenes = (*SCENES, *SNAPSHOT_SCENES) if world.with_snapshots else SCENES
-        before, calls = choose.among(world.scenes or scenes)(choose, near, focus)
-        if choose.number(0, 2) == 0:
+        scene = choose.among(world.scenes or scenes)
+        before, calls = scene(choose, near, focus)
+        # Who writes a file while it is brought back finds it by its path, not by an id.
+        if choose.number(0, 2) == 0 and scene is not going_back:
             calls.append(_near_call(choose, near, focus))
     else:
         size = choose.among((2, 2, 3, 3, 4, 4, 5, 6))
@@ -199,7 +201,42 @@ def clean_cut(choose: Choose, near: World, focus: str) -> Scene:
     return tuple(Step("allow_snapshot", (top,)) for top in tops), calls
 
 
-SNAPSHOT_SCENES = (clean_cut, clean_cut)
+def going_back(choose: Choose, near: World, focus: str) -> Scene:
+    """A directory is rolled back, or a clone is made of it, while others work in it."""
+    top = choose.among([*near.snapshottable, focus])
+    top = "/a" if top == "/" else top  # as in `snapshot_calls`
+    name = choose.among(SNAPSHOT_NAMES)
+    below = [path for path in near.paths if path.startswith(f"{top}/")]
+    child = choose.among([*below, join(top, choose.among(NAMES))])
+    clone = join(choose.among(near.paths), choose.among((*NAMES, "d")))
+    changes = [
+        Step("create", (child,), (("overwrite", choose.number(0, 1) == 0),)),
+        Step("mkdirs", (join(child, choose.among(NAMES)),)),
+        Step("delete", (child,), RECURSIVE),
+        Step("rename", (child, choose.among(near.paths))),
+        Step("rename", (choose.among(near.paths), child)),
+        Step("set_permission", (child, choose.among(MODES))),
+        Step("set_replication", (child, choose.number(1, 4))),
+        Step("truncate", (child, choose.among((0, 1, 4)))),
+        Step("mkdirs", (join(clone, choose.among(NAMES)),)),
+        Step("get_content_summary", (top,)),
+        Step("get_listing", (top,)),
+    ]
+    copies = [
+        Step("rollback_snapshot", (top, name)),
+        Step("rollback_snapshot", (top, name)),
+        Step("clone_snapshot", (top, name, clone)),
+    ]
+    calls = [choose.among(copies) for _ in range(choose.among((1, 1, 2)))]
+    if choose.number(0, 2) == 0:
+        calls.append(Step("delete_snapshot", (top, name)))
+    calls += [choose.among(changes) for _ in range(choose.among((1, 2, 3)))]
+    first = [Step("allow_snapshot", (top,)), Step("create_snapshots", ((top,), name))]
+    first += [choose.among(changes) for _ in range(choose.number(0, 2))]
+    return tuple(first), calls
+
+
+SNAPSHOT_SCENES = (clean_cut, clean_cut, going_back)
 
 SCENES = (
     last_place,

@@ -94,8 +94,11 @@ def run(
 def show(done: Walk, server: PostgresServer | None, *, with_snapshots: bool) -> None:
     print(f"\n{done.configuration.name} diverged after {done.steps} steps:", flush=True)
     print(done.divergence)
-    with open_on_server(done.configuration, server, "shrink") as product:
-        trace, divergence = shrink(product, done.trace, with_snapshots=with_snapshots)
+    trace, divergence = shrink(
+        lambda: open_on_server(done.configuration, server, "shrink"),
+        done.trace,
+        with_snapshots=with_snapshots,
+    )
     if divergence is None:
         print("it did not diverge again when replayed; the whole trace:")
     else:

@@ -43,6 +43,108 @@ TRACES: dict[str, Trace] = {
 }
 
 
+RECURSIVE = (("recursive", True),)
+
+SNAPSHOT_TRACES: dict[str, Trace] = {
+    "what was being written is charged in a clone for what is known of it": [
+        *CREATED,
+        Step("add_block", (PathOf(0), None, FileRef(0))),
+        Step("fsync", (PathOf(0), 7, FileRef(0))),
+        Step("set_replication", ("/a/a/f", 2)),
+        Step("allow_snapshot", ("/a",)),
+        Step("create_snapshots", (("/a",), "s1")),
+        Step("clone_snapshot", ("/a", "s1", "/b/clone")),
+        Step("set_permission", ("/b/clone/a/f", 0o600)),
+        Step("complete", (PathOf(0), block(9), FileRef(0))),
+        Step("append", (PathOf(0),)),
+        Step("create_snapshots", (("/a",), "s2")),
+        Step("rollback_snapshot", ("/a", "s1")),
+        Step("rollback_snapshot", ("/a", "s2")),
+    ],
+    "and so in a directory that has snapshots of its own and is brought back": [
+        *CREATED,
+        Step("add_block", (PathOf(0), None, FileRef(0))),
+        Step("allow_snapshot", ("/a",)),
+        Step("allow_snapshot", ("/a/a",)),
+        Step("create_snapshots", (("/a", "/a/a"), "s1")),
+        Step("rollback_snapshot", ("/a", "s1")),
+    ],
+    "a link that is made in a clone is not in its origin": [
+        Step("mkdirs", ("/a/b",)),
+        Step("allow_snapshot", ("/a",)),
+        Step("create_snapshots", (("/a",), "s1")),
+        Step("clone_snapshot", ("/a", "s1", "/d")),
+        Step("create_symlink", ("/t", "/d/b/link")),
+        Step("get_listing", ("/a/b",)),
+    ],
+    "a source of a concat in a clone is gone from it": [
+        *CREATED,
+        Step("add_block", (PathOf(0), None, FileRef(0))),
+        Step("complete", (PathOf(0), block(5), FileRef(0))),
+        Step("create", ("/a/a/g",)),
+        Step("add_block", (PathOf(0), None, FileRef(0))),
+        Step("complete", (PathOf(0), block(7), FileRef(0))),
+        Step("allow_snapshot", ("/a",)),
+        Step("create_snapshots", (("/a",), "s1")),
+        Step("clone_snapshot", ("/a", "s1", "/b/clone")),
+        Step("allow_snapshot", ("/b/clone/a/f",)),
+        Step("concat", ("/b/clone/a/g", ("/b/clone/a/f",))),
+    ],
+    "a directory that was never touched has its time again after a roll-back": [
+        Step("allow_snapshot", ("/b",)),
+        Step("mkdirs", ("/b/b",)),
+        Step("create_snapshots", (("/b",), "s1")),
+        Step("advance", (1000,)),
+        Step("allow_snapshot", ("/b/b",)),
+        Step("create_snapshots", (("/b/b",), "s2")),
+        Step("rollback_snapshot", ("/b", "s1")),
+    ],
+    "what has snapshots in a clone is not taken for its original by a roll-back": [
+        Step("mkdirs", ("/c/b",)),
+        Step("allow_snapshot", ("/c",)),
+        Step("create_snapshots", (("/c",), "s1")),
+        Step("clone_snapshot", ("/c", "s1", "/c/b/c")),
+        Step("allow_snapshot", ("/c/b/c/b",)),
+        Step("create_snapshots", (("/c/b/c/b",), "s1")),
+        Step("create_snapshots", (("/c",), "s2")),
+        Step("rollback_snapshot", ("/c", "s2")),
+    ],
+    "nor is it lost if it had no row of its own then": [
+        Step("mkdirs", ("/c/b/x",)),
+        Step("allow_snapshot", ("/c",)),
+        Step("create_snapshots", (("/c",), "s1")),
+        Step("clone_snapshot", ("/c", "s1", "/c/d")),
+        Step("create_snapshots", (("/c",), "s2")),
+        Step("rename", ("/c/d/b/x", "/c/d/y")),
+        Step("delete", ("/c/d/b",), RECURSIVE),
+        Step("allow_snapshot", ("/c/d/y",)),
+        Step("create_snapshots", (("/c/d/y",), "s3")),
+        Step("rollback_snapshot", ("/c", "s2")),
+    ],
+    "the totals of a directory that is gone are those of its snapshots still": [
+        Step("mkdirs", ("/a/a/a",)),
+        Step("advance", (1000,)),
+        Step("allow_snapshot", ("/a",)),
+        Step("allow_snapshot", ("/a/a/a",)),
+        Step("create_snapshots", (("/a",), "s3")),
+        Step("create_snapshots", (("/a/a/a",), "s2")),
+        Step("delete_snapshot", ("/a/a/a", "s2")),
+        Step("allow_snapshot", ("/",)),
+        Step("create_snapshots", (("/",), "s2")),
+        Step("rollback_snapshot", ("/a", "s3")),
+        Step("delete", ("/a/a",), RECURSIVE),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SNAPSHOT_TRACES)
+@pytest.mark.parametrize("control", ["optimistic", "pessimistic", "system-lock"])
+def test_trace_with_snapshots(name: str, control: str) -> None:
+    with open_on_server(CONFIGURATIONS[f"sqlite-{control}"], None, "") as product:
+        divergence = replay(product, SNAPSHOT_TRACES[name], with_snapshots=True)
+    assert divergence is None, divergence
+
+
 @pytest.mark.parametrize("name", TRACES)
 @pytest.mark.parametrize("control", ["optimistic", "pessimistic", "system-lock"])
 def test_trace(name: str, control: str) -> None:

@@ -86,7 +86,8 @@ def test_an_ordinary_bug_is_found_and_shrunk(put_in: Any, monkeypatch: pytest.Mo
     with open_on_server(ONE_NAMENODE, None, "") as product:
         done = walk(product, SEED, STEPS_MAX)
     assert done.divergence is not None
-    with open_on_server(ONE_NAMENODE, None, "") as product:
-        trace, divergence = shrink(product, done.trace, budget_s=120)
+    trace, divergence = shrink(
+        lambda: open_on_server(ONE_NAMENODE, None, ""), done.trace, budget_s=120
+    )
     assert divergence is not None
     assert len(trace) < 15

@@ -18,13 +18,9 @@ from cairnfs.namesystem.reclaim import Needs
 from cairnfs.testing.postgres_server import PostgresServer
 from cairnfs.transaction.transaction import Transaction
 
-pytestmark = pytest.mark.skip(
-    "a clone of a snapshot with an open file is charged for the whole of its open block"
-)
-
 SEED = 20260102
-WALK_STEPS = {"sqlite": 1200, "postgres": 400}
-EXAMPLES = {"sqlite": 12, "postgres": 4}
+WALK_STEPS = {"sqlite": 800, "postgres": 250}
+EXAMPLES = {"sqlite": 8, "postgres": 3}
 CHOSEN = (
     "sqlite-optimistic",
     "sqlite-pessimistic",

@@ -7,7 +7,8 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.model.comparison import Divergence
@@ -138,27 +139,62 @@ def replay(product: Product, trace: Trace, *, with_snapshots: bool = False) -> D
 
 
 def shrink(
-    product: Product, trace: Trace, *, budget_s: float = 60.0, with_snapshots: bool = False
+    open_fresh: Callable[[], AbstractContextManager[Product]],
+    trace: Trace,
+    *,
+    budget_s: float = 60.0,
+    with_snapshots: bool = False,
 ) -> tuple[Trace, Divergence | None]:
-    """A shorter trace that diverges too, by leaving out ever smaller pieces."""
+    """A shorter trace that diverges too, by leaving out ever smaller pieces.
+
+    Each is replayed on a namespace of its own: what one has broken must not show in the next.
+    """
     deadline_s = time.monotonic() + budget_s
-    best, divergence = trace, replay(product, trace, with_snapshots=with_snapshots)
+
+    def diverges(candidate: Trace) -> Divergence | None:
+        if time.monotonic() >= deadline_s or not candidate:
+            return None
+        with open_fresh() as product:
+            return replay(product, candidate, with_snapshots=with_snapshots)
+
+    best, divergence = trace, diverges(trace)
     if divergence is None:
         return trace, None  # it needs luck: the whole trace is all there is to show
+    in_order = [each for step in trace for each in _one_after_the_other(step)]
+    found = diverges(in_order) if in_order != trace else None
+    if found is not None:
+        best, divergence = in_order, found
     size = max(1, len(best) // 2)
     while time.monotonic() < deadline_s:
         position = 0
         shorter = False
         while position < len(best) and time.monotonic() < deadline_s:
-            candidate = best[:position] + best[position + size :]
-            found = None
-            if candidate:
-                found = replay(product, candidate, with_snapshots=with_snapshots)
-            if found is not None:
-                best, divergence, shorter = candidate, found, True
+            candidates = [best[:position] + best[position + size :]]
+            if size == 1:
+                rest = best[:position], best[position + 1 :]
+                candidates += [[*rest[0], *parts, *rest[1]] for parts in _simpler(best[position])]
+            for candidate in candidates:
+                found = diverges(candidate)
+                if found is not None:
+                    best, divergence, shorter = candidate, found, True
+                    break
             else:
                 position += size
         if size == 1 and not shorter:
             break
         size = max(1, size // 2)
     return best, divergence
+
+
+def _one_after_the_other(step: Step | Batch) -> Trace:
+    return [*step.before, *step.steps] if isinstance(step, Batch) else [step]
+
+
+def _simpler(step: Step | Batch) -> Iterator[Trace]:
+    """A batch as calls one after the other, or with one call less."""
+    if isinstance(step, Batch):
+        yield _one_after_the_other(step)
+        for index in range(len(step.steps) if len(step.steps) > 1 else 0):
+            yield [replace(step, steps=step.steps[:index] + step.steps[index + 1 :])]
+        for index in range(len(step.before)):
+            yield [replace(step, before=step.before[:index] + step.before[index + 1 :])]

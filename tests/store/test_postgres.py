@@ -304,9 +304,28 @@ def test_a_migration_that_fails_changes_nothing(
 
 
 async def undo_version_4(store: PostgresStore) -> None:
-    """What it has added is not there."""
-    await store.fetch("ALTER TABLE totals DROP snapshots, DROP changed")
+    """What it and later versions have added is not there."""
+    await store.fetch("ALTER TABLE totals DROP snapshots, DROP changed, DROP reserved_bytes")
     await store.fetch("DROP INDEX past_by_until, past_by_id")
+
+
+def test_totals_of_version_5_have_nothing_reserved(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        for covered in (0, 1):
+            touch = Touch(7, [1] * len(Count), 0, 1, covered)
+            await store.commit(Batch(1, 0, touches=[touch]))
+        await store.fetch("UPDATE meta SET value = '5' WHERE name = 'schema version' RETURNING 1")
+        await store.fetch("ALTER TABLE totals DROP reserved_bytes")
+        shorter = "convert_to(replace(convert_from(data, 'UTF8'), ',1}', '}'), 'UTF8')"
+        await store.fetch(f"UPDATE past SET data = {shorter} WHERE t = 100 RETURNING 1")
+        other = await PostgresStore.open(postgres_dsn)
+        asked = Reading(totals=[7])
+        found = await other.read(Reading(totals=[7], past={1: asked}))
+        assert found.totals[7].counts == (*[2] * (len(Count) - 1), 0)
+        assert found.past[1].totals[7].counts == (*[1] * (len(Count) - 1), 0)
+        await other.close()
+
+    with_store(postgres_dsn, check)
 
 
 def test_leases_of_version_2_are_found_in_order(postgres_dsn: str) -> None:

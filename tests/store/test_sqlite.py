@@ -13,7 +13,7 @@ import pytest
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import sqlite_schema
-from cairnfs.store.base import Batch, Key, Member, Put, Reading, Row, Scan
+from cairnfs.store.base import Batch, Count, Key, Member, Put, Reading, Row, Scan, Touch
 from cairnfs.store.schema import NUMBER, SCHEMA_VERSION
 from cairnfs.store.sqlite import SqliteStore, format_file
 
@@ -230,10 +230,16 @@ UNDO_VERSION_5 = (
     " CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL;"
 )
 
-# What version 4 has added.
-UNDO_VERSION_4 = UNDO_VERSION_5 + (
-    "ALTER TABLE totals DROP COLUMN snapshots; ALTER TABLE totals DROP COLUMN changed;"
-    " DROP INDEX past_by_until; DROP INDEX past_by_id"
+UNDO_VERSION_6 = "ALTER TABLE totals DROP COLUMN reserved_bytes;"
+
+# What versions 4 to 6 have added.
+UNDO_VERSION_4 = (
+    UNDO_VERSION_6
+    + UNDO_VERSION_5
+    + (
+        "ALTER TABLE totals DROP COLUMN snapshots; ALTER TABLE totals DROP COLUMN changed;"
+        " DROP INDEX past_by_until; DROP INDEX past_by_id"
+    )
 )
 
 
@@ -262,7 +268,7 @@ def test_past_rows_of_version_4_are_found_again(path: Path) -> None:
     async def check() -> None:
         store = SqliteStore(path)
         store._connection.execute("UPDATE meta SET value = '4' WHERE name = 'schema version'")
-        store._connection.execute(UNDO_VERSION_5)
+        store._connection.execute(UNDO_VERSION_6 + UNDO_VERSION_5)
         store._connection.executemany("INSERT INTO past VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         await store.close()
         store = SqliteStore(path)
@@ -271,6 +277,28 @@ def test_past_rows_of_version_4_are_found_again(path: Path) -> None:
         then = await store.read(Reading(past={4: Reading(keys=[(0, 7, b"a")], ids=[(0, 70)])}))
         assert then.past[4].rows[0, 7, b"a"].data == b"y"
         assert [row.data for row in then.past[4].ids[0, 70]] == [b"x"]
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_totals_of_version_5_have_nothing_reserved(path: Path) -> None:
+    async def check() -> None:
+        store = SqliteStore(path)
+        for covered in (0, 1):
+            touch = Touch(7, [1] * len(Count), 0, 1, covered)
+            await store.commit(Batch(1, 0, touches=[touch]))
+        store.write_backlog()
+        db = store._connection
+        db.execute("UPDATE meta SET value = '5' WHERE name = 'schema version'")
+        db.execute(UNDO_VERSION_6)
+        db.execute("UPDATE past SET data = CAST(replace(data, ',1}', '}') AS BLOB) WHERE t = 100")
+        await store.close()
+        store = SqliteStore(path)
+        asked = Reading(totals=[7])
+        found = await store.read(Reading(totals=[7], past={1: asked}))
+        assert found.totals[7].counts == (*[2] * (len(Count) - 1), 0)
+        assert found.past[1].totals[7].counts == (*[1] * (len(Count) - 1), 0)
         await store.close()
 
     asyncio.run(check())

@@ -24,7 +24,7 @@ from cairnfs.namesystem.lease_recovery import check_not_being_written
 from cairnfs.namesystem.lookup import Lookup, key_of, resolve_to_write
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
-from cairnfs.namesystem.quotas import charge_space
+from cairnfs.namesystem.quotas import change_file
 from cairnfs.namesystem.status import FileStatus, status_of
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
@@ -114,12 +114,11 @@ def _open_last_block(
         last = copy
     block = msgspec.structs.replace(last, state=BlockState.UNDER_CONSTRUCTION, targets=targets)
     put_block(tx, block_key(file.id, file.block_count - 1), block)
-    room_bytes = file.block_size_bytes - last.length_bytes
-    charge_space(tx, lookup.path, lookup.ancestors, room_bytes * file.replication)
     opened = msgspec.structs.replace(
         file,
         length_bytes=file.length_bytes - last.length_bytes,
         has_open_block=True,
         open_bytes=last.length_bytes,
     )
+    opened = change_file(tx, lookup.path, lookup.ancestors, file, opened)
     return opened, LocatedBlock(block, opened.length_bytes, targets)

@@ -18,11 +18,12 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.file_blocks import blocks_of
 from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.layers import forget_identity, hide
 from cairnfs.namesystem.lookup import Lookup, file_at, key_of, resolve_to_write
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_sticky
 from cairnfs.namesystem.quotas import ONE_FILE, change_space, remove_entry
-from cairnfs.namesystem.snapshots import check_without_snapshots
+from cairnfs.namesystem.snapshots import check_without_snapshots, forget_snapshottable
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -50,6 +51,10 @@ def concat(tx: Transaction, caller: Caller, target: FsPath, *sources: FsPath) ->
     for source in found:
         remove_entry(tx, lookup.ancestors, ONE_FILE)
         tx.delete(key_of(source))
+        forget_identity(tx, source)
+        hide(tx, lookup.ancestors[-1], source.name)
+        if source.is_snapshottable:
+            forget_snapshottable(tx, source)
     difference_bytes = sum(
         source.length_bytes * (file.replication - source.replication) for source in found
     )

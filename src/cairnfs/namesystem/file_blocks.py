@@ -40,7 +40,7 @@ from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import (
     Caller,
 )
-from cairnfs.namesystem.quotas import charge_space, refund, space
+from cairnfs.namesystem.quotas import change_file
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
@@ -120,9 +120,10 @@ def add_block(
         targets,
     )
     tx.put_new(block_key(file.id, file.block_count), block)
-    charge_space(tx, lookup.path, lookup.ancestors, file.block_size_bytes * file.replication)
-    tx.put(
-        key_of(file),
+    _put_file(
+        tx,
+        lookup,
+        file,
         msgspec.structs.replace(file, block_count=file.block_count + 1, has_open_block=True),
     )
     return LocatedBlock(block, file.length_bytes, targets)
@@ -161,23 +162,19 @@ def finish_last_block(
 
 def count_finished(tx: Transaction, lookup: Lookup, file: Inode, length_bytes: int) -> Inode:
     """The open block is as long as this, and will not grow: charge what it really takes."""
-    unused = (file.block_size_bytes - length_bytes) * file.replication
-    refund(tx, lookup.ancestors, space(file.open_bytes - length_bytes, unused))
-    changed = msgspec.structs.replace(
+    finished = msgspec.structs.replace(
         file,
         length_bytes=file.length_bytes + length_bytes,
         has_open_block=False,
         open_bytes=0,
     )
-    tx.put(key_of(file), changed)
-    return changed
+    return _put_file(tx, lookup, file, finished)
 
 
 def count_open_bytes(tx: Transaction, lookup: Lookup, file: Inode, length_bytes: int) -> None:
     """So much of the open block is acknowledged."""
     if length_bytes != file.open_bytes:
-        refund(tx, lookup.ancestors, space(file.open_bytes - length_bytes, 0))
-        tx.put(key_of(file), msgspec.structs.replace(file, open_bytes=length_bytes))
+        _put_file(tx, lookup, file, msgspec.structs.replace(file, open_bytes=length_bytes))
 
 
 def close_file(tx: Transaction, file: Inode) -> None:
@@ -193,13 +190,10 @@ def remove_open_block(tx: Transaction, lookup: Lookup, file: Inode, last: Block)
     """The last block, which is being written, is not part of the file any more."""
     tx.delete(block_key(file.id, file.block_count - 1))
     discard_block(tx, last)
-    charged = file.block_size_bytes * file.replication
-    refund(tx, lookup.ancestors, space(file.open_bytes, charged))
-    changed = msgspec.structs.replace(
+    shorter = msgspec.structs.replace(
         file, block_count=file.block_count - 1, has_open_block=False, open_bytes=0
     )
-    tx.put(key_of(file), changed)
-    return changed
+    return _put_file(tx, lookup, file, shorter)
 
 
 def count_reported(tx: Transaction, block: Block, length_bytes: int) -> int:
@@ -251,6 +245,13 @@ def is_same_block(a: Block | None, b: Block | None) -> bool:
     if a is None or b is None:
         return a is b
     return a.id == b.id and a.generation_stamp == b.generation_stamp
+
+
+def _put_file(tx: Transaction, lookup: Lookup, before: Inode, after: Inode) -> Inode:
+    """Write the file's row, and charge the directories above for what it takes now."""
+    file = change_file(tx, lookup.path, lookup.ancestors, before, after)
+    tx.put(key_of(file), file)
+    return file
 
 
 def _retried_block(

@@ -44,7 +44,7 @@ from cairnfs.namesystem.lookup import (
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, valid_mode
-from cairnfs.namesystem.quotas import ONE_FILE, add_entry, change_space, charged_space
+from cairnfs.namesystem.quotas import ONE_FILE, add_entry, change_file
 from cairnfs.namesystem.snapshots import check_without_snapshots
 from cairnfs.namesystem.status import FileStatus, new_status
 from cairnfs.transaction.calls import operation
@@ -197,9 +197,7 @@ def set_replication(tx: Transaction, caller: Caller, path: FsPath, replication: 
         now = file.replication if tx.is_held(key_of(file)) else 0
         held = max(file.held_replication, now)
     changed = msgspec.structs.replace(file, replication=replication, held_replication=held)
-    difference_bytes = charged_space(changed) - charged_space(file)
-    change_space(tx, lookup.path, lookup.ancestors, difference_bytes)
-    tx.put(key_of(file), changed)
+    tx.put(key_of(file), change_file(tx, lookup.path, lookup.ancestors, file, changed))
     for block in blocks_of(tx, file):
         if block.state is BlockState.COMPLETE:
             put_check(tx, block.id, at_once=True)

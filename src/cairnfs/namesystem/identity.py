@@ -7,7 +7,7 @@ was shown under before.
 
 from __future__ import annotations
 
-from cairnfs.namesystem.inodes import ROOT_ID, Inode
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, Place
 from cairnfs.namesystem.layers import Identity, child_of, content_key, identity_key, parent_of
 from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import Rows
@@ -25,12 +25,30 @@ class Finder:
         self._root = root
         self._found: dict[int, tuple[Inode, ...] | None] = {identity_of(root): ()}
         self._ways: dict[int, tuple[Inode, ...] | None] = {} if root.is_virtual else {root.id: ()}
+        self._found[root.own_identity] = ()
 
     def find(self, identity: int) -> tuple[Inode, ...] | None:
         """The inodes on the way from the root, which is left out, to one of the tree; or None."""
         if identity not in self._found:
             self._found[identity] = self._climb(identity)
         return self._found[identity]
+
+    def find_before(self, inode: Inode) -> tuple[Inode, ...] | None:
+        """The way to an inode that has a row at a later time, and perhaps not yet here."""
+        return self.find(inode.own_identity) or self._find_place(inode.places)
+
+    def _find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
+        """What had no row of its own has never been moved in its directory, which may have been."""
+        if not places:
+            return None
+        place, *above = places
+        way = self.find(place.parent)
+        if way is None:
+            way = self._find_place(tuple(above))
+        if way is None:
+            return None
+        child = child_of(self._rows, way[-1] if way else self._root, place.name)
+        return (*way, child) if child is not None and child.id == place.shown_as else None
 
     def path(self, identity: int) -> tuple[bytes, ...] | None:
         """The names on that way."""
@@ -53,7 +71,7 @@ class Finder:
         parent = parent_of(self._rows, inode)
         if parent is None:
             return self._find_in_origin(identity, inode)
-        above = self.find(identity_of(parent))
+        above = self.find(parent.own_identity)
         if above is None:
             return None
         now = above[-1] if above else self._root

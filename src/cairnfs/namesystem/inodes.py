@@ -81,6 +81,14 @@ class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_own: bool = False  # it was this very directory's content, before a roll-back
 
 
+class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where something was that a clone had from its origin, before it got a row of its own."""
+
+    parent: int  # its directory: the `own_identity`
+    name: bytes
+    shown_as: InodeId  # the id of the original
+
+
 class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One version of an inode, as it is stored."""
 
@@ -139,6 +147,11 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     # Any inode, in the order of name spaces and names.
     xattrs: tuple[XAttr, ...] | None = None
+    # Of what has got its row in a clone: its place, and that of each directory above it that has.
+    places: tuple[Place, ...] = ()
+
+    # Files: what the directories above are charged for the open block beyond its length.
+    reserved_bytes: int = 0
 
     @property
     def children_id(self) -> int:
@@ -146,9 +159,30 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.content_id or self.id
 
     @property
+    def own_identity(self) -> int:
+        """What it is found by in all of time, where its original may be as well."""
+        return self.id if self.places else self.known_as or self.id
+
+    @property
     def visible_bytes(self) -> int:
         """How long a file is to whoever asks: with what is known of its open block."""
         return self.length_bytes + self.open_bytes
+
+    @property
+    def closed(self) -> Inode:
+        """A file where nobody writes it: it ends with what is known of its open block."""
+        if not self.under_construction:
+            return self
+        is_empty = self.has_open_block and not self.open_bytes
+        return msgspec.structs.replace(
+            self,
+            under_construction=False,
+            has_open_block=False,
+            block_count=self.block_count - is_empty,
+            length_bytes=self.visible_bytes,
+            open_bytes=0,
+            reserved_bytes=0,
+        )
 
     @property
     def effective_replication(self) -> int:

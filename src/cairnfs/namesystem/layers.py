@@ -22,7 +22,7 @@ import msgspec
 
 from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.records import Block, block_key
-from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin, Place
 from cairnfs.store.base import Count, Key, Totals
 from cairnfs.store.schema import NUMBER, PAIR, Table
 from cairnfs.transaction.moments import Moment, moment_key
@@ -120,8 +120,17 @@ def totals_of(rows: Rows, directory: Inode) -> Totals:
     """A directory's totals, wherever it is found."""
     if directory.is_virtual:
         assert directory.origin is not None
-        return rows.at(directory.origin.txid).totals(directory.id)
+        return copied(rows.at(directory.origin.txid).totals(directory.id))
     return rows.totals(directory.id)
+
+
+def copied(totals: Totals) -> Totals:
+    """The totals of a copy: it has no snapshots, and what was being written is closed in it."""
+    counts = list(totals.counts)
+    for count in (Count.SPACE_BYTES, Count.DISK_BYTES):
+        counts[count] -= counts[Count.RESERVED_BYTES]
+    counts[Count.RESERVED_BYTES] = counts[Count.SNAPSHOTS] = 0
+    return totals._replace(counts=tuple(counts))
 
 
 def parent_of(rows: Rows, inode: Inode) -> Inode | None:
@@ -220,18 +229,16 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         covered_txid=0,
         is_snapshottable=False,
         snapshots=0,
-        under_construction=False,
-        has_open_block=False,
-        length_bytes=inode.visible_bytes,
-        open_bytes=0,
         known_as=_take_identity(tx, inode, id),
+        places=inode.places if inode.origin.is_own else _places(parent, inode),
     )
     key = (_INODES, own.parent_id, own.name)
     tx.get(key)
     tx.put(key, own)
     if inode.is_directory:
         totals = totals_of(tx, inode)
-        tx.add(id, own_totals(totals), mtime_ms=totals.mtime_ms if totals.touched else -1)
+        counts = tuple((count, number) for count, number in enumerate(totals.counts) if number)
+        tx.add(id, counts, mtime_ms=totals.mtime_ms if totals.touched else -1)
         tx.add(inode.origin.pin, _PINNED)
         tx.put_new(layered_key(inode.origin, id), Layered())
     elif inode.is_file:
@@ -267,6 +274,10 @@ def _take_identity(tx: Transaction, inode: Inode, id: InodeId) -> int:
         return 0
     tx.put(key, Identity(id))
     return identity
+
+
+def _places(parent: Inode, inode: Inode) -> tuple[Place, ...]:
+    return (Place(parent.own_identity, inode.name, inode.id), *parent.places)
 
 
 def _is_reachable(tx: Transaction, id: int) -> bool:
@@ -305,15 +316,6 @@ def _pointer(block: Block, length_bytes: int) -> Block:
     )
 
 
-def own_totals(totals: Totals) -> Counts:
-    """What a copy of a directory starts with: it has no snapshots."""
-    return tuple(
-        (count, number)
-        for count, number in enumerate(totals.counts)
-        if number and count != Count.SNAPSHOTS
-    )
-
-
 def _child_of_origin(rows: Rows, origin: Origin | None, name: bytes) -> Inode | None:
     while origin is not None:
         then = rows.at(origin.txid)
@@ -332,17 +334,12 @@ def _virtual(child: Inode, origin: Origin) -> Inode:
     else:
         own = Origin(child.id, origin.txid, origin.pin, is_own=origin.is_own)
     return msgspec.structs.replace(
-        child,
+        child.closed,
         is_virtual=True,
         origin=own,
         content_id=0,
         is_snapshottable=False,
         snapshots=0,
-        # A file that was open then is closed here, as long as it was.
-        under_construction=False,
-        has_open_block=False,
-        length_bytes=child.visible_bytes,
-        open_bytes=0,
     )
 
 

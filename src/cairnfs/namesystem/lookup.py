@@ -53,6 +53,7 @@ def inode_key(parent_id: InodeId, name: bytes) -> Key:
 
 def key_of(inode: Inode) -> Key:
     """Where this inode is kept."""
+    assert not inode.is_virtual, f"inode {inode.id} was found in an origin: it has no row here"
     return (_INODES, inode.parent_id, inode.name)
 
 

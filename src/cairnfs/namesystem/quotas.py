@@ -52,8 +52,8 @@ _TYPE_LIMITS = (
 )
 
 
-def space(length_bytes: int, charged_bytes: int) -> Counts:
-    """A change of data: its length, and the space it takes on all replicas.
+def space(length_bytes: int, charged_bytes: int, reserved_bytes: int = 0) -> Counts:
+    """A change of data: its length, the space it takes on all replicas, and what of that is empty.
 
     Without a storage policy every replica is on DISK.
     """
@@ -64,6 +64,7 @@ def space(length_bytes: int, charged_bytes: int) -> Counts:
         (int(Count.LENGTH_BYTES), length_bytes),
         (int(Count.SPACE_BYTES), charged_bytes),
         (int(Count.DISK_BYTES), charged_bytes),
+        (int(Count.RESERVED_BYTES), reserved_bytes),
     )
 
 
@@ -76,7 +77,8 @@ def subtree(tx: Rows, inode: Inode) -> Counts:
             for count in range(1, len(totals))
         )
     if inode.kind is _FILE and inode.block_count:
-        return _OF_KIND[inode.kind] + space(inode.visible_bytes, charged_space(inode))
+        taken = space(inode.visible_bytes, charged_space(inode), inode.reserved_bytes)
+        return _OF_KIND[inode.kind] + taken
     return _OF_KIND[inode.kind]
 
 
@@ -86,6 +88,13 @@ def charged_space(inode: Inode) -> int:
     if inode.has_open_block:
         length += inode.block_size_bytes
     return length * inode.replication
+
+
+def reserved_space(inode: Inode) -> int:
+    """What of that is charged for the part of the open block that nothing is known to be in."""
+    if not inode.has_open_block:
+        return 0
+    return (inode.block_size_bytes - inode.open_bytes) * inode.replication
 
 
 def reported_quota(inode: Inode) -> Quota:
@@ -130,10 +139,44 @@ def refund(tx: Transaction, ancestors: Sequence[Inode], counts: Counts) -> None:
     tx.add_to_each([directory.id for directory in ancestors], negative(counts))
 
 
-def charge_space(
+def change_file(
+    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], before: Inode, after: Inode
+) -> Inode:
+    """A file has other data: the directories above are charged for it, if their quotas allow it.
+
+    Returns the file as it is to be kept: it tells what is reserved for its open block.  (One that
+    was opened before that was counted has nothing reserved until it changes.)
+    """
+    after = msgspec.structs.replace(after, reserved_bytes=reserved_space(after))
+    charged_bytes = charged_space(after) - charged_space(before)
+    counts = space(
+        after.visible_bytes - before.visible_bytes,
+        charged_bytes,
+        after.reserved_bytes - before.reserved_bytes,
+    )
+    if charged_bytes > 0:
+        _check_capacity(tx, path, ancestors, charged_bytes)
+        charge(tx, path, ancestors, counts)
+    else:
+        tx.add_to_each([directory.id for directory in ancestors], counts)
+    return after
+
+
+def change_space(
+    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], difference_bytes: int
+) -> None:
+    """The same data takes more space, or less."""
+    if difference_bytes > 0:
+        _check_capacity(tx, path, ancestors, difference_bytes)
+        charge(tx, path, ancestors, space(0, difference_bytes))
+    elif difference_bytes < 0:
+        refund(tx, ancestors, space(0, -difference_bytes))
+
+
+def _check_capacity(
     tx: Transaction, path: FsPath, ancestors: Sequence[Inode], charged_bytes: int
 ) -> None:
-    """Charge space for data; the whole file system is limited to what a counter can hold."""
+    """The whole file system is limited to what a counter can hold."""
     if charged_bytes >= _LARGE_BYTES:
         root = ancestors[0].id
         count = int(Count.SPACE_BYTES)
@@ -144,17 +187,6 @@ def charge_space(
                 f" more than {_binary(SPACE_MAX_BYTES)}"
             )
         tx.bound(root, count, SPACE_MAX_BYTES)
-    charge(tx, path, ancestors, space(0, charged_bytes))
-
-
-def change_space(
-    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], difference_bytes: int
-) -> None:
-    """The same data takes more space, or less."""
-    if difference_bytes > 0:
-        charge_space(tx, path, ancestors, difference_bytes)
-    elif difference_bytes < 0:
-        refund(tx, ancestors, space(0, -difference_bytes))
 
 
 def _change_entries(

@@ -25,17 +25,17 @@ from cairnfs.errors import (
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.delete import Orphan, detach_blocks, orphan_key
 from cairnfs.namesystem.directories import add_inode
-from cairnfs.namesystem.identity import Finder, identity_of
+from cairnfs.namesystem.identity import Finder
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind, Origin
 from cairnfs.namesystem.layers import (
     Content,
     Layered,
     child_of,
     content_key,
+    copied,
     copy_blocks,
     layered_key,
     materialize,
-    own_totals,
     pin,
     share,
     shared_blocks,
@@ -69,7 +69,10 @@ from cairnfs.transaction.rows import PastRows
 from cairnfs.transaction.transaction import Counts, Transaction
 
 _PAGE = 1000
-_KEPT = ("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots", "known_as")
+_KEPT = (
+    *("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots"),
+    *("known_as", "places"),
+)
 
 
 @operation(at_most_once=True, solitary=True)
@@ -120,9 +123,9 @@ def _roll_back(
         restored = _restore_file(tx, inode, snapshot.root, then)
         _change_totals(tx, lookup, inode, subtree(tx, inode), subtree(tx, restored))
         return safety
-    before, after = tx.totals(inode.id), then.totals(inode.id)
+    before, after = tx.totals(inode.id), copied(then.totals(inode.id))
     restored = _restore_directory(tx, inode, snapshot.root, snapshot.txid)
-    _bring_totals(tx, restored.id, before, after)
+    _bring_totals(tx, restored, before, after)
     _change_totals(tx, lookup, inode, _below(before), _below(after))
     for each in sorted(nested, key=lambda each: len(each.way or ())):
         if each.way is None:
@@ -157,7 +160,7 @@ def find_nested(tx: Transaction, lookup: Lookup, top: Inode, snapshot: Snapshot)
             path = path_of(tx, id)
             if path is not None and lookup.path.is_ancestor_of(path):
                 inode: Inode = tx.get_by_id(Table.INODES, id)
-                nested.append(Nested(path, inode, in_snapshot.find(identity_of(inode))))
+                nested.append(Nested(path, inode, in_snapshot.find_before(inode)))
     return nested
 
 
@@ -186,7 +189,7 @@ def clone_snapshot(
     if lookup.path.is_root:
         raise IOException("the root cannot be made by cloning")
     clone = msgspec.structs.replace(
-        snapshot.root,
+        snapshot.root.closed,
         id=InodeId(tx.next_inode_id()),
         parent_id=InodeId(lookup.deepest.children_id),
         name=lookup.path.name,
@@ -195,10 +198,8 @@ def clone_snapshot(
         snapshots=0,
         content_id=0,
         origin=None,
-        under_construction=False,
-        has_open_block=False,
-        length_bytes=snapshot.root.visible_bytes,
-        open_bytes=0,
+        known_as=0,
+        places=(),
     )
     then = tx.at(snapshot.txid)
     if clone.is_directory:
@@ -206,10 +207,9 @@ def clone_snapshot(
         held = pin(tx, origin.id, root.children_id, snapshot.txid, root.origin)
         clone = msgspec.structs.replace(clone, origin=held)
         tx.put_new(layered_key(held, clone.id), Layered())
-        totals = then.totals(root.id)
-        counts = own_totals(totals)
+        totals = copied(then.totals(root.id))
         add_inode(tx, lookup.path, lookup.ancestors, clone)
-        tx.add(clone.id, counts, mtime_ms=tx.now_ms)
+        tx.add(clone.id, tuple(enumerate(totals.counts)), mtime_ms=tx.now_ms)
         own = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
         add_entry(tx, lookup.path, lookup.ancestors, _sum(_below(totals), own))
     else:
@@ -251,13 +251,7 @@ def _restore_file(tx: Transaction, now: Inode, then: Inode, rows: PastRows) -> I
         key = block_key(now.id, index)
         tx.get(key)
         tx.put(key, block)
-    restored = msgspec.structs.replace(
-        _with_attributes_of(now, then),
-        under_construction=False,
-        has_open_block=False,
-        length_bytes=then.visible_bytes,
-        open_bytes=0,
-    )
+    restored = _with_attributes_of(now, then.closed)
     tx.put(key_of(now), restored)
     return restored
 
@@ -279,9 +273,9 @@ def _bring_back(
     tx.get(key)
     tx.put(key, place)
     if now.is_directory:
-        before, after = tx.totals(now.id), totals_of(rows, then)
-        _restore_directory(tx, place, then, rows.txid)
-        _bring_totals(tx, now.id, before, after)
+        before, after = tx.totals(now.id), copied(totals_of(rows, then))
+        restored = _restore_directory(tx, place, then, rows.txid)
+        _bring_totals(tx, restored, before, after)
         # Those that it still has below it add theirs.
         tx.add(now.id, ((int(Count.SNAPSHOTS), -before.counts[Count.SNAPSHOTS]),))
     else:
@@ -311,15 +305,15 @@ def _below(totals: Totals) -> Counts:
     )
 
 
-def _bring_totals(tx: Transaction, id: InodeId, before: Totals, after: Totals) -> None:
-    """A directory has what it had; snapshots below it stay."""
+def _bring_totals(tx: Transaction, restored: Inode, before: Totals, after: Totals) -> None:
+    """A directory has what it had, and its time; snapshots below it stay."""
     changes = tuple(
         (count, after.counts[count] - number)
         for count, number in enumerate(before.counts)
         if count != Count.SNAPSHOTS
     )
-    mtime_ms = after.mtime_ms if after.touched else -1
-    tx.add(id, changes, mtime_ms=mtime_ms)
+    mtime_ms = after.mtime_ms if after.touched else restored.mtime_ms
+    tx.add(restored.id, changes, mtime_ms=mtime_ms)
 
 
 def _change_totals(
@@ -338,4 +332,4 @@ def _sum(left: Counts, right: Counts) -> Counts:
 
 
 def _as_virtual(file: Inode, txid: int) -> Inode:
-    return msgspec.structs.replace(file, is_virtual=True, origin=Origin(file.id, txid, 0))
+    return msgspec.structs.replace(file.closed, is_virtual=True, origin=Origin(file.id, txid, 0))

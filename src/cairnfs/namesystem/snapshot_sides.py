@@ -449,16 +449,12 @@ def is_modified(old: Inode, new: Inode) -> bool:
 def _essence(inode: Inode) -> Inode:
     """The inode without what snapshots do not track, and what they change themselves."""
     return msgspec.structs.replace(
-        inode,
+        inode.closed,
         parent_id=InodeId(0),
         name=b"",
         atime_ms=0,
         mtime_ms=0,  # of a file: looked at where its content may be another one
-        length_bytes=inode.visible_bytes,
-        open_bytes=0,
         block_count=0,
-        under_construction=False,
-        has_open_block=False,
         covered_txid=0,
         is_snapshottable=False,
         snapshots=0,
@@ -466,6 +462,7 @@ def _essence(inode: Inode) -> Inode:
         origin=None,
         is_virtual=False,
         known_as=0,
+        places=(),
         id=InodeId(0),
         held_replication=0,
         entered=None,

@@ -15,7 +15,7 @@ from cairnfs.blocks.records import Block, BlockId
 from cairnfs.errors import FileNotFoundException, SnapshotException
 from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.namesystem.layers import totals_of
+from cairnfs.namesystem.layers import copied
 from cairnfs.namesystem.lookup import path_of, resolve_to_read
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
@@ -80,8 +80,8 @@ def _snapshots(tx: Transaction, inode: Inode) -> dict[bytes, Snapshot]:
 def _referenced(tx: Transaction, snapshot: Snapshot) -> int:
     root = snapshot.root
     if root.kind is Kind.DIRECTORY:
-        return totals_of(tx.at(snapshot.txid), root).counts[Count.SPACE_BYTES]
-    return charged_space(root)
+        return copied(tx.at(snapshot.txid).totals(root.id)).counts[Count.SPACE_BYTES]
+    return charged_space(root.closed)
 
 
 def _exclusive(tx: Transaction, since: int) -> dict[tuple[int, int], int]:

@@ -24,6 +24,7 @@ from cairnfs.namesystem.lookup import (
     check_ancestor_access,
     check_parent_exists,
     resolve_link_to_write,
+    with_own_rows,
 )
 from cairnfs.namesystem.paths import PATH_LENGTH_MAX, FsPath, check_text
 from cairnfs.namesystem.permissions import Access, Caller
@@ -55,6 +56,7 @@ def create_symlink(
         )
     check_ancestor_access(caller, lookup, Access.WRITE)
 
+    lookup = with_own_rows(tx, lookup)
     parents = add_directories(tx, caller, lookup, implied_mode(lookup.deepest.mode), None)
     inode = Inode(
         id=InodeId(tx.next_inode_id()),

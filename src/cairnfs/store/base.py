@@ -124,6 +124,7 @@ class Count(enum.IntEnum):
     NVDIMM_BYTES = 10
     INODES = 11  # files, directories and links together: what a quota limits
     SNAPSHOTS = 12  # those of the directories and files below
+    RESERVED_BYTES = 13  # of the space: what open blocks are charged for, beyond their length
 
 
 class Totals(NamedTuple):
@@ -150,6 +151,7 @@ def encode_totals(totals: Totals) -> bytes:
 
 def decode_totals(data: bytes) -> Totals:
     mtime_ms, touched, *counts = map(int, data[1:-1].split(b","))
+    counts += [0] * (len(Count) - len(counts))  # older versions knew fewer of them
     return Totals(tuple(counts), mtime_ms, touched)
 
 

@@ -47,7 +47,7 @@ BEGIN
                 SELECT coalesce(sum((ARRAY[
                     children, files, directories, symlinks, length_bytes, space_bytes,
                     ssd_bytes, disk_bytes, archive_bytes, provided_bytes, nvdimm_bytes,
-                    inodes, snapshots])[u.count + 1]), 0)
+                    inodes, snapshots, reserved_bytes])[u.count + 1]), 0)
                 FROM totals WHERE totals.id = u.id);
     END IF;
     IF occupied IS NOT NULL OR exceeded IS NOT NULL THEN
@@ -170,7 +170,8 @@ BEGIN
                 convert_to(ARRAY[
                     s.mtime_ms, s.touched, s.children, s.files, s.directories, s.symlinks,
                     s.length_bytes, s.space_bytes, s.ssd_bytes, s.disk_bytes, s.archive_bytes,
-                    s.provided_bytes, s.nvdimm_bytes, s.inodes, s.snapshots]::text, 'UTF8')
+                    s.provided_bytes, s.nvdimm_bytes, s.inodes, s.snapshots,
+                    s.reserved_bytes]::text, 'UTF8')
             FROM (SELECT unnest(touch_id), unnest(touch_covered), shard_) u (id, covered, shard)
             JOIN totals s ON s.id = u.id AND s.shard = u.shard
             WHERE s.changed <= u.covered;
@@ -194,10 +195,11 @@ BEGIN
             disk_bytes = old.disk_bytes + coalesce(touch_space[u.s + 3], 0),
             archive_bytes = old.archive_bytes + coalesce(touch_space[u.s + 4], 0),
             provided_bytes = old.provided_bytes + coalesce(touch_space[u.s + 5], 0),
-            nvdimm_bytes = old.nvdimm_bytes + coalesce(touch_space[u.s + 6], 0)
+            nvdimm_bytes = old.nvdimm_bytes + coalesce(touch_space[u.s + 6], 0),
+            reserved_bytes = old.reserved_bytes + coalesce(touch_space[u.s + 7], 0)
         FROM (SELECT unnest(touch_id), unnest(touch_mtime), unnest(touch_order),
                      generate_series(1, 6 * cardinality(touch_id), 6),
-                     generate_series(1, 7 * cardinality(touch_id), 7), shard_)
+                     generate_series(1, 8 * cardinality(touch_id), 8), shard_)
             u (id, mtime_ms, o, n, s, shard)  -- as a column, or the plan begins with it
         WHERE old.id = u.id AND old.shard = u.shard;
         GET DIAGNOSTICS affected = ROW_COUNT;
@@ -205,7 +207,7 @@ BEGIN
             INSERT INTO totals (
                 id, shard, mtime_ms, touched, changed, children, files, directories, symlinks,
                 inodes, snapshots, length_bytes, space_bytes, ssd_bytes, disk_bytes, archive_bytes,
-                provided_bytes, nvdimm_bytes)
+                provided_bytes, nvdimm_bytes, reserved_bytes)
             SELECT u.id, shard_, CASE WHEN u.o > 0 THEN u.mtime_ms ELSE 0 END,
                 CASE WHEN u.o > 0 THEN base_ + u.o ELSE 0 END, base_ + size,
                 touch_entries[u.n], touch_entries[u.n + 1], touch_entries[u.n + 2],
@@ -213,10 +215,10 @@ BEGIN
                 coalesce(touch_space[u.s], 0), coalesce(touch_space[u.s + 1], 0),
                 coalesce(touch_space[u.s + 2], 0), coalesce(touch_space[u.s + 3], 0),
                 coalesce(touch_space[u.s + 4], 0), coalesce(touch_space[u.s + 5], 0),
-                coalesce(touch_space[u.s + 6], 0)
+                coalesce(touch_space[u.s + 6], 0), coalesce(touch_space[u.s + 7], 0)
             FROM (SELECT unnest(touch_id), unnest(touch_mtime), unnest(touch_order),
                          generate_series(1, 6 * cardinality(touch_id), 6),
-                         generate_series(1, 7 * cardinality(touch_id), 7)) u (id, mtime_ms, o, n, s)
+                         generate_series(1, 8 * cardinality(touch_id), 8)) u (id, mtime_ms, o, n, s)
             ON CONFLICT DO NOTHING;
         END IF;
     END IF;

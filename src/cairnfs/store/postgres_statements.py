@@ -45,7 +45,7 @@ _CALL_COMMIT = _call("cairn_commit", _COMMIT)
 _CALL_CHECK = _call("cairn_check", _CHECK)
 
 # Counters of a touch: those of entries, and those of space, which most batches leave alone.
-_SPACE = slice(Count.LENGTH_BYTES, Count.NVDIMM_BYTES + 1)
+_SPACE = (*range(Count.LENGTH_BYTES, Count.NVDIMM_BYTES + 1), int(Count.RESERVED_BYTES))
 _ENTRIES = (
     int(Count.CHILDREN),
     int(Count.FILES),
@@ -387,7 +387,7 @@ def _touches(touches: Sequence[Touch]) -> list[Any]:
         touches = _merge(touches)
     ids, counts, times, orders, covered = zip(*touches, strict=True)
     entries = [vector[count] for vector in counts for count in _ENTRIES]
-    space = [count for vector in counts for count in vector[_SPACE]]
+    space = [vector[count] for vector in counts for count in _SPACE]
     return [
         *(ids, times, orders, entries),
         space if any(space) else None,

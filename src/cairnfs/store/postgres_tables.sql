@@ -37,6 +37,7 @@ CREATE TABLE totals (
     ssd_bytes bigint NOT NULL, disk_bytes bigint NOT NULL, archive_bytes bigint NOT NULL,
     provided_bytes bigint NOT NULL, nvdimm_bytes bigint NOT NULL, inodes bigint NOT NULL,
     snapshots bigint NOT NULL DEFAULT 0, changed bigint NOT NULL DEFAULT 0,
+    reserved_bytes bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (id, shard))
     WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000,
           autovacuum_vacuum_scale_factor = 0.05);

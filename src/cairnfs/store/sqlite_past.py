@@ -105,7 +105,7 @@ class PastReads:
 
     def totals(self, id: int) -> Totals:
         totals = self._now.totals(id)
-        if totals.changed <= self._txid:
+        if totals != NO_TOTALS and totals.changed <= self._txid:  # else it may be gone since
             return totals
         found = self.row(totals_key(id))
         return (

@@ -74,6 +74,8 @@ MIGRATIONS: dict[int, str] = {
     " INSERT INTO past (t, a, b, until, since, id, data)"
     " SELECT t, a, b, until, since, id, data FROM old_past ORDER BY until, t, a, b;"
     " DROP TABLE old_past",
+    # Space that is reserved by open blocks; those that are open already do not count.
+    5: "ALTER TABLE totals ADD COLUMN reserved_bytes INTEGER NOT NULL DEFAULT 0",
 }
 """`version -> script` that brings a file of that version to the next one."""
 

@@ -366,6 +366,16 @@ class StoreConformance(ConcurrencyConformance):
         assert found.past[1].totals[8] == NO_TOTALS
         assert await self.store.count_past() == 2
 
+    async def check_totals_that_are_gone_are_read_as_they_were(self) -> None:
+        one = counts(files=1, reserved_bytes=5)
+        for covered in (0, 1):
+            await self.store.commit(Batch(1, 0, touches=[Touch(7, one, 0, 1, covered)]))
+        await self.store.commit(Batch(1, 0, drops=[7]))
+        asked = Reading(totals=[7])
+        found = await self.store.read(Reading(totals=[7], past={1: asked}))
+        assert found.totals[7] == NO_TOTALS
+        assert found.past[1].totals[7].counts == tuple(one)
+
     async def check_past_rows_are_listed_and_forgotten(self) -> None:
         await self.store.commit(Batch(1, 0, puts=[put(A, b"1", id=4), put(B, b"2")]))
         batch = Batch(2, 0, keeps=[Keep(A, 2), Keep(B, 1)], deletes=[A, B])

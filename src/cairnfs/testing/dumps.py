@@ -41,7 +41,7 @@ _NUMBERS = {
     Table.IDENTITIES,
 }
 """Tables whose rows are found by an id, and those by a TxID and an id."""
-_PAIRS = {Table.MOMENTS, Table.HELD, Table.REMOVALS}
+_PAIRS = {Table.MOMENTS, Table.HELD, Table.REMOVALS, Table.LAYERED}
 
 
 class Dump(NamedTuple):

@@ -20,7 +20,7 @@ from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode, Kind
 from cairnfs.namesystem.leases import Lease, lease_key
 from cairnfs.namesystem.lookup import ROOT_KEY, key_of
-from cairnfs.namesystem.quotas import charged_space
+from cairnfs.namesystem.quotas import charged_space, reserved_space
 from cairnfs.store.base import (
     NO_TOTALS,
     Count,
@@ -373,5 +373,6 @@ def _own_counts(inode: Inode) -> dict[Count, int]:
             Count.LENGTH_BYTES: inode.visible_bytes,
             Count.SPACE_BYTES: space,
             Count.DISK_BYTES: space,
+            Count.RESERVED_BYTES: reserved_space(inode),
         }
     return counts

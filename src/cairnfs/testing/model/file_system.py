@@ -36,6 +36,7 @@ class ModelFileSystem(NamespaceCalls, OpenFileCalls, AttributeCalls, XAttrCalls,
             root=self.root.copy(),
             renewed=dict(self.renewed),
             written=dict(self.written),
+            copies=set(self.copies),
         )
         return twin
 

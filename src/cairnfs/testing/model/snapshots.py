@@ -18,7 +18,7 @@ from cairnfs.errors import (
     SnapshotException,
 )
 from cairnfs.testing.model.names import check_not_a_link, check_parent, existing
-from cairnfs.testing.model.nodes import Found, Node, User
+from cairnfs.testing.model.nodes import Found, Node, Usage, User
 from cairnfs.testing.model.permissions import (
     READ,
     check_access,
@@ -50,6 +50,8 @@ class SnapshotCalls(ModelTree):
     ) -> tuple[str, ...]:
         """Of several at once, or of none; the paths of the snapshots."""
         name = name or self._name_by_time()
+        if "/" in name:
+            raise InvalidPathException(name)
         _check_snapshot_name(name)
         nodes: dict[int, Node] = {}
         taken = []
@@ -68,6 +70,8 @@ class SnapshotCalls(ModelTree):
     def rename_snapshot(self, user: User, path: str, old: str, new: str) -> None:
         node = self._owned(user, path)
         self._check_snapshottable(node)
+        if "/" in new or new == ".snapshot":
+            raise HadoopIllegalArgumentException(new)
         _check_snapshot_name(new)
         self._snapshot(node, old)
         if old == new:
@@ -100,7 +104,7 @@ class SnapshotCalls(ModelTree):
 
     def snapshot_diff(
         self, user: User, path: str, old: str, new: str, limit: int = 0
-    ) -> list[Entry]:
+    ) -> list[Entry] | None:
         """What has to be done to get from one to the other; "" is what is there now.
 
         The snapshots are those of the nearest directory at or above the path that may have any.
@@ -113,6 +117,8 @@ class SnapshotCalls(ModelTree):
         for state in states:
             check_access(user, state, READ)
             check_may_list_all(user, state, READ)
+        if any(each.id in self.copies for state in states for each in state.walk()):
+            return None  # which of them is which: the same inode may be there twice
         if old == new:
             return []
         order = [*owner.snapshots, ""]
@@ -143,6 +149,7 @@ class SnapshotCalls(ModelTree):
             each.close()
         back.snapshots, back.is_snapshottable = node.snapshots, True
         node.__dict__.update(back.__dict__, id=node.id)
+        self._note_copies(node)
         return safety
 
     def clone_snapshot(self, user: User, path: str, name: str, destination: str) -> None:
@@ -163,7 +170,13 @@ class SnapshotCalls(ModelTree):
         for each in copy.walk():
             each.id, each.is_snapshottable = self._new_id(), False
             each.close()
-        self._add(found, found.missing[-1], copy, inodes=sum(1 for _ in copy.walk()))
+        used = Usage.of(copy)
+        name_there = found.missing[-1]
+        self._add(found, name_there, copy, inodes=used.inodes, space_bytes=used.space_bytes)
+        self._note_copies(copy)
+
+    def _note_copies(self, top: Node) -> None:
+        self.copies |= {each.id for each in top.walk()} - {top.id}
 
     def _take(self, nodes: Collection[Node], name: str) -> None:
         """All of one moment: each shows that the others were touched."""
@@ -206,8 +219,6 @@ class SnapshotCalls(ModelTree):
 
 
 def _check_snapshot_name(name: str) -> None:
-    if "/" in name:
-        raise HadoopIllegalArgumentException("a snapshot's name can't contain /")
     if name in ("", ".", "..", ".snapshot", ".reserved") or ":" in name or "\0" in name:
         raise InvalidPathException(name)
     if len(name.encode()) > 255:

@@ -6,6 +6,7 @@ Nothing is kept twice: what a quota is compared with is counted each time.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from msgspec import structs
 
@@ -54,6 +55,7 @@ class ModelTree:
         self._last_id = 0
         self.renewed: dict[str, int] = {}
         self.written: dict[int, int] = {}  # how many bytes there are of each block's data
+        self.copies: set[int] = set()  # ids of what a roll-back or a clone has brought
         self.is_reading = True  # what runs now changes nothing, and may look into snapshots
         now = clock.now_ms()
         self.root = Node(self._new_id(), Kind.DIRECTORY, 0o755, superuser, supergroup, now, 0)
@@ -124,6 +126,8 @@ class ModelTree:
     def _traverse(self, user: User, found: Found, *, creating: bool) -> Found:
         for depth, node in enumerate(found.above):
             if node.is_file and node.is_snapshottable and found.names[depth] == DOT_SNAPSHOT:
+                readable = node.mode | (node.mode & 0o444) >> 2  # may look into its snapshots
+                check_access(user, replace(node, mode=readable), EXECUTE)
                 continue
             if node.is_symlink:
                 raise UnresolvedPathException(elsewhere(found))
@@ -177,10 +181,12 @@ class ModelTree:
         now = self._now()
         return Node(self._new_id(), Kind.DIRECTORY, mode, user.name, parent.group, now, 0, acl)
 
-    def _add(self, found: Found, name: bytes, node: Node, *, inodes: int = 1) -> None:
+    def _add(
+        self, found: Found, name: bytes, node: Node, *, inodes: int = 1, space_bytes: int = 0
+    ) -> None:
         """Put something new into the last of the nodes that were found."""
         check_name(found.names, name)
-        self._check_quotas(found.nodes, inodes, 0)
+        self._check_quotas(found.nodes, inodes, space_bytes)
         found.nodes[-1].children[name] = node
         found.nodes[-1].mtime_ms = self._now()
 
