@@ -57,6 +57,8 @@ WRITING: dict[str, Operation] = {
     "remove_default_acl": lambda fs, path: fs.remove_default_acl(path),
     "remove_acl": lambda fs, path: fs.remove_acl(path),
     "set_acl": lambda fs, path: fs.set_acl(path, []),
+    "set_xattr": lambda fs, path: fs.set_xattr(path, "user.a", b"1"),
+    "remove_xattr": lambda fs, path: fs.remove_xattr(path, "user.a"),
 }
 CONCATENATING: dict[str, Operation] = {
     "concat to": lambda fs, path: fs.concat(path, ["/d/f"]),
@@ -89,6 +91,8 @@ READING: dict[str, Operation] = {
     "is_file_closed": lambda fs, path: fs.is_file_closed(path),
     "check_access": lambda fs, path: fs.check_access(path, 1),
     "get_acl_status": lambda fs, path: fs.get_acl_status(path),
+    "get_xattrs": lambda fs, path: fs.get_xattrs(path),
+    "list_xattrs": lambda fs, path: fs.list_xattrs(path),
 }
 CHANGING = WRITING | CONCATENATING | ADMINISTERING
 EVERY = CREATING | LINKING | CHANGING | READING | SNAPSHOTS

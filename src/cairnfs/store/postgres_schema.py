@@ -29,7 +29,7 @@ MIGRATIONS: dict[int, str] = {
     " ADD changed bigint NOT NULL DEFAULT 0;"
     " CREATE INDEX past_by_until ON past (until, t, a, b);"
     " CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL",
-    4: "",  # what the other engine has changed
+    4: "SELECT",  # the other engine has changed
     # Space that is reserved by open blocks; those that are open already do not count.
     5: "ALTER TABLE totals ADD reserved_bytes bigint NOT NULL DEFAULT 0",
 }
