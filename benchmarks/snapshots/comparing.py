@@ -20,7 +20,7 @@ from benchmarks.snapshots.bench import (
     removal,
 )
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.snapshot_diff import snapshot_diff
+from cairnfs.namesystem.snapshot_diff import Place, snapshot_diff
 
 
 async def measure_diff(
@@ -77,8 +77,9 @@ def changes(first: int, count: int) -> list[Request]:
 
 async def _diff(bench: Bench, old: str, new: str) -> tuple[int, float]:
     start, entries = time.perf_counter(), 0
-    resume: tuple[bytes, ...] | None = ()
-    while resume is not None:
+    resume: Place | None = None
+    while True:
         page = await bench.call(snapshot_diff, FsPath.parse(FILES), old, new, resume)
         entries, resume = entries + len(page.entries), page.resume
-    return entries, time.perf_counter() - start
+        if resume is None:
+            return entries, time.perf_counter() - start

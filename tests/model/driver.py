@@ -88,6 +88,7 @@ class Pair:
         self.ids = Ids(with_snapshots=self.with_snapshots)
         self.handles: list[Handle] = []
         self.model = ModelFileSystem(self.clock, SUPERUSER)
+        self.model.diffs_copies = False
         self.ids.copies = self.model.copies
         self.model.call(USERS[SUPERUSER], "set_permission", "/", 0o777)
         for path, mode in (("/a", 0o777), ("/b", 0o1777), ("/c", 0o755)):

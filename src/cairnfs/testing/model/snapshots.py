@@ -108,6 +108,7 @@ class SnapshotCalls(ModelTree):
         """What has to be done to get from one to the other; "" is what is there now.
 
         The snapshots are those of the nearest directory at or above the path that may have any.
+        None: something was brought by a clone or a roll-back, and may be there twice.
         """
         found = self._find_following(user, path)
         node = existing(found)
@@ -117,8 +118,9 @@ class SnapshotCalls(ModelTree):
         for state in states:
             check_access(user, state, READ)
             check_may_list_all(user, state, READ)
-        if any(each.id in self.copies for state in states for each in state.walk()):
-            return None  # which of them is which: the same inode may be there twice
+        are_copies = any(each.id in self.copies for state in states for each in state.walk())
+        if are_copies and not self.diffs_copies:
+            return None
         if old == new:
             return []
         order = [*owner.snapshots, ""]
