@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from cairnfs.blocks.records import block_key
 from cairnfs.errors import FileNotFoundException, SnapshotException
 from cairnfs.namesystem.identity import Finder, identity_of
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId
@@ -37,6 +38,7 @@ Pair = tuple[Inode | None, Inode | None]
 
 _NOW = "."  # no snapshot has that name
 _PAGE = 500
+_BLOCKS_AHEAD = 4  # of each file, which most do not exceed
 
 
 class Side(msgspec.Struct, frozen=True, gc=False):
@@ -149,9 +151,18 @@ class Comparison:
             for inode in (old, new)
             if inode is not None
         ]
+        keys = [identity_key(id) for id in ids]
+        keys += [
+            block_key(inode.id, index)
+            for pair in page
+            if pair[0] != pair[1]
+            for inode in pair
+            if inode is not None and _is_plain(inode)
+            for index in range(min(inode.block_count, _BLOCKS_AHEAD))
+        ]
         for side in (self.old, self.new):
             side.rows.need(
-                keys=[identity_key(id) for id in ids],
+                keys=keys,
                 totals=totals if side is self.later else (),
                 ids=[(int(Table.INODES), id) for id in ids],
             )
@@ -398,8 +409,10 @@ def _is_anywhere(rows: PastRows, id: int) -> bool:
 def _content(rows: PastRows, file: Inode) -> list[tuple[int, int]]:
     """The blocks of a file, and how much of each it has."""
     then, id = rows_of_blocks(rows, file)
-    blocks = [block for _, block in then.scan(Table.BLOCKS, id, b"", file.block_count or 1)]
-    return [(block.id, block.length_bytes) for block in blocks if block.length_bytes]
+    keys = [block_key(id, index) for index in range(file.block_count)]
+    then.need(keys)
+    blocks = [then.get(key) for key in keys]
+    return [(block.id, block.length_bytes) for block in blocks if block and block.length_bytes]
 
 
 def _children(rows: PastRows, directory: Inode | None, after: bytes) -> Iterator[Inode]:
