@@ -20,7 +20,7 @@ from benchmarks.snapshots.bench import (
     removal,
 )
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.snapshot_diff import Place, snapshot_diff
+from cairnfs.namesystem.snapshot_diff import Position, snapshot_diff
 
 
 async def measure_diff(
@@ -77,7 +77,7 @@ def changes(first: int, count: int) -> list[Request]:
 
 async def _diff(bench: Bench, old: str, new: str) -> tuple[int, float]:
     start, entries = time.perf_counter(), 0
-    resume: Place | None = None
+    resume: Position | None = None
     while True:
         page = await bench.call(snapshot_diff, FsPath.parse(FILES), old, new, resume)
         entries, resume = entries + len(page.entries), page.resume

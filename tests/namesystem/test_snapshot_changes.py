@@ -221,9 +221,9 @@ class TestRefused:
         tree.set_permission("/d/x", 0o700)
         tree.create_snapshot("/d", "s2")
         bob = tree.user("bob")
-        place: object = snapshot_changes.Place(False, (b"w",))
+        place: object = snapshot_changes.Position(False, (b"w",))
         if name == "snapshot_diff":
-            place = snapshot_diff.Place((b"w",), (True, False))
+            place = snapshot_diff.Position((b"w",), (True, False))
         path = snapshot_changes.FsPath.parse("/d")
         with pytest.raises(AccessControlException, match="/d/x"):
             bob._call(getattr(module, name), path, "s1", "s2", place)

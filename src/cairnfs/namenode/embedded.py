@@ -414,7 +414,7 @@ class ClientProtocol:
         self, path: str, old: str, new: str = "", limit: int = snapshot_diff.DIFF_LIMIT
     ) -> Iterator[snapshot_diff.DiffEntry]:
         """What is different; without a name, from the snapshot to now."""
-        resume: snapshot_diff.Place | None = None
+        resume: snapshot_diff.Position | None = None
         while True:
             page: snapshot_diff.DiffPage = self._call(
                 snapshot_diff.snapshot_diff, FsPath.parse(path), old, new, resume, limit
@@ -428,7 +428,7 @@ class ClientProtocol:
         self, path: str, old: str, new: str = "", limit: int = snapshot_changes.CHANGES_LIMIT
     ) -> Iterator[snapshot_changes.Change]:
         """The same in an order to apply; without a name, from the snapshot to now."""
-        resume: snapshot_changes.Place | None = None
+        resume: snapshot_changes.Position | None = None
         while True:
             page: snapshot_changes.ChangePage = self._call(
                 snapshot_changes.snapshot_changes, FsPath.parse(path), old, new, resume, limit

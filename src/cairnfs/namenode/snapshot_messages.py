@@ -10,9 +10,9 @@ from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode.messages import fill_status
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshot_changes import ChangePage
-from cairnfs.namesystem.snapshot_changes import Place as ChangePlace
-from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Place, turn
-from cairnfs.namesystem.snapshot_sides import Names
+from cairnfs.namesystem.snapshot_changes import Position as ChangePosition
+from cairnfs.namesystem.snapshot_comparison import Names
+from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Position, turn
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
 from cairnfs.wire.proto import cairn_pb2, hdfs_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -114,7 +114,7 @@ def _is_reference(entry: DiffEntry) -> bool:
     return entry.kind is DiffKind.RENAMED
 
 
-def fill_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto, place: Place | None) -> None:
+def fill_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto, place: Position | None) -> None:
     """Where to go on, to be sent back as it is: a path, in which a name of a directory that was
     told to be modified has one more slash before it; the index is that of the last name."""
     if place is None:
@@ -125,7 +125,7 @@ def fill_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto, place: Place | N
     cursor.startPath, cursor.index = b"/".join(marked), int(last)
 
 
-def from_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto) -> Place | None:
+def from_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto) -> Position | None:
     """Where to go on, as a page has said; None: from the beginning."""
     if not cursor.startPath and cursor.index == _NO_INDEX:
         return None
@@ -137,7 +137,7 @@ def from_cursor(cursor: hdfs_pb2.SnapshotDiffReportCursorProto) -> Place | None:
             names.append(part)
             told.append(is_told)
         is_told = not part
-    return Place(tuple(names), (*told, cursor.index > 0))
+    return Position(tuple(names), (*told, cursor.index > 0))
 
 
 # Changes
@@ -162,12 +162,12 @@ def to_changes(page: ChangePage) -> cairn_pb2.GetSnapshotChangesResponseProto:
     return message
 
 
-def from_changes_cursor(cursor: bytes) -> ChangePlace | None:
+def from_changes_cursor(cursor: bytes) -> ChangePosition | None:
     """Where to go on with changes, as a page has said; None: from the beginning."""
     if not cursor:
         return None
     try:
-        return msgspec.msgpack.decode(cursor, type=ChangePlace)
+        return msgspec.msgpack.decode(cursor, type=ChangePosition)
     except msgspec.MsgspecError:
         raise IllegalArgumentException(
             f"{cursor[:40].hex()} is no cursor of getSnapshotChanges: send back what the page"

@@ -24,16 +24,16 @@ from cairnfs.namesystem.layers import totals_of
 from cairnfs.namesystem.lookup import key_of
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
-from cairnfs.namesystem.snapshot_sides import (
+from cairnfs.namesystem.snapshot_comparison import (
     Comparison,
     Directory,
     Names,
     Pair,
     Side,
-    compare,
     is_modified,
     name_of,
 )
+from cairnfs.namesystem.snapshot_sides import compare
 from cairnfs.store.base import PRESENT, Totals
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
@@ -68,7 +68,7 @@ class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_rewritten: bool = False  # of a file that was modified: its content, too
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Position(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How far the walk has come: the last path that was looked at, in which of its halves."""
 
     is_arriving: bool
@@ -79,7 +79,7 @@ class ChangePage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Some of the changes, and where to go on; None: that was all."""
 
     changes: list[Change]
-    resume: Place | None
+    resume: Position | None
 
 
 @operation(mutates=False)
@@ -89,7 +89,7 @@ def snapshot_changes(
     path: FsPath,
     old: str,
     new: str,
-    resume: Place | None = None,
+    resume: Position | None = None,
     limit: int = CHANGES_LIMIT,
 ) -> ChangePage:
     """The changes from one snapshot to another, in the order in which to apply them.
@@ -136,21 +136,21 @@ class Changes:
     def __init__(self, comparison: Comparison) -> None:
         self._states = comparison
 
-    def walk(self, resume: Place | None) -> Iterator[tuple[Place, list[Change]]]:
+    def walk(self, resume: Position | None) -> Iterator[tuple[Position, list[Change]]]:
         old, new = self._states.old.root, self._states.new.root
         top = self._below(Directory(None, None), old, new)
         if resume is None or not resume.is_arriving:
             if old.is_directory:
                 behind = () if resume is None else resume.path
                 for path, found in self._walk(top, behind, self._leave, is_postorder=True):
-                    yield Place(False, path), found
+                    yield Position(False, path), found
             resume = None
         if resume is None:
-            yield Place(True, ()), self._modified((), old, new, top)
+            yield Position(True, ()), self._modified((), old, new, top)
         if new.is_directory:
             behind = () if resume is None else resume.path
             for path, found in self._walk(top, behind, self._arrive, is_postorder=False):
-                yield Place(True, path), found
+                yield Position(True, path), found
 
     def _walk(
         self,

@@ -21,15 +21,15 @@ import msgspec
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
-from cairnfs.namesystem.snapshot_sides import (
+from cairnfs.namesystem.snapshot_comparison import (
     Comparison,
     Directory,
     Names,
     Pair,
-    compare,
     is_modified,
     name_of,
 )
+from cairnfs.namesystem.snapshot_sides import compare
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -58,7 +58,7 @@ class DiffEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_directory: bool
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Position(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How far the walk has come: the last name that was looked at, on the old side's paths.
 
     `told` are the directories on the way, that name included, that were told to be modified.
@@ -75,7 +75,7 @@ class DiffPage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """
 
     entries: list[DiffEntry]
-    resume: Place | None
+    resume: Position | None
     is_turned: bool = False
 
 
@@ -86,7 +86,7 @@ def snapshot_diff(
     path: FsPath,
     old: str,
     new: str,
-    resume: Place | None = None,
+    resume: Position | None = None,
     limit: int = DIFF_LIMIT,
 ) -> DiffPage:
     """The differences from one snapshot to another; an empty name means now."""
@@ -134,12 +134,12 @@ class Report:
     def __init__(self, comparison: Comparison) -> None:
         self._states = comparison
 
-    def walk(self, resume: Place | None) -> Iterator[tuple[Place, list[DiffEntry]]]:
+    def walk(self, resume: Position | None) -> Iterator[tuple[Position, list[DiffEntry]]]:
         """What is told of each name that is looked at, behind a place."""
         old, new = self._states.old.root, self._states.new.root
         if resume is None:
             entries = self._modified((), old, new, old.id)
-            resume = Place((), (bool(entries),))
+            resume = Position((), (bool(entries),))
             yield resume, entries
         if not old.is_directory:
             return
@@ -162,11 +162,11 @@ class Report:
             is_told = any(each.kind is DiffKind.MODIFIED and each.path == path for each in found)
             told = (*(each.is_told for each in stack), is_told)
             if below is not None:
-                start = Place(path, told)
+                start = Position(path, told)
                 stack.append(self._enter(below, start, len(path)))
-            yield Place(path, told), found
+            yield Position(path, told), found
 
-    def _enter(self, directory: Directory, resume: Place, depth: int) -> _Walked:
+    def _enter(self, directory: Directory, resume: Position, depth: int) -> _Walked:
         start = resume.path[depth] if len(resume.path) > depth else b""
         is_told = len(resume.told) > depth and resume.told[depth]
         return _Walked(directory, self._states.pairs(directory, start), is_told=is_told)
