@@ -147,6 +147,15 @@ class LocalCluster:
                 found.setdefault(id, []).append(length)
         return found
 
+    def known_blocks(self) -> set[int]:
+        """Those of which the NameNode knows a replica: not a copy that was made in vain."""
+        return {
+            replica.block_id
+            for datanode in self.rows(Table.DATANODES, 0)
+            for storage in datanode.storages
+            for replica in self.rows(Table.REPLICAS, storage.number)
+        }
+
     def rows(self, table: Table, a: int) -> list[Any]:
         scan = Scan(table, a, b"", 10_000)
         rows = self._thread.wait(self._thread.namenode.store.read(Reading(scans=[scan])))
@@ -169,7 +178,9 @@ class LocalCluster:
     def wait_until(self, is_true: Callable[[], bool], what: str) -> None:
         end_s = time.monotonic() + WAIT_LIMIT_S
         while not is_true():
-            assert time.monotonic() < end_s, f"not within {WAIT_LIMIT_S} s: {what}"
+            assert time.monotonic() < end_s, (
+                f"not within {WAIT_LIMIT_S} s: {what}; on disks is {self.lengths()}"
+            )
             time.sleep(0.02)
 
     def wait_for_datanodes(self, count: int) -> None:
@@ -181,10 +192,22 @@ class LocalCluster:
 
         self.wait_until(is_so, f"{count} DataNodes are alive")
 
+    def wait_for_equal_replicas(self, count: int) -> dict[int, int]:
+        """Until so many replicas of each block are on disks, all alike; how long they are."""
+
+        def are_alike() -> bool:
+            lengths = self.lengths()
+            return set(lengths) == self.known_blocks() and all(
+                len(each) == count and len(set(each)) == 1 for each in lengths.values()
+            )
+
+        self.wait_until(are_alike, f"{count} replicas of each block are alike")
+        return {id: each[0] for id, each in self.lengths().items()}
+
     def wait_for_replicas(self, expected: dict[int, list[int]]) -> None:
         """Until there are just these replicas on disks, by block, so long."""
 
         def is_so() -> bool:
             return {id: sorted(each) for id, each in self.lengths().items()} == expected
 
-        self.wait_until(is_so, f"{self.lengths()} is {expected}")
+        self.wait_until(is_so, f"the replicas are {expected}")

@@ -85,13 +85,7 @@ class History:
 
     def _stored_bytes(self) -> int:
         """What one replica of each block has, when all of them are alike."""
-
-        def are_alike() -> bool:
-            lengths = self.cluster.lengths().values()
-            return all(len(each) == REPLICAS and len(set(each)) == 1 for each in lengths)
-
-        self.cluster.wait_until(are_alike, "all replicas are alike")
-        return sum(each[0] for each in self.cluster.lengths().values())
+        return sum(self.cluster.wait_for_equal_replicas(REPLICAS).values())
 
     def run(self, sequence: str, *, is_measured: bool = False) -> None:
         for step in sequence:
@@ -209,21 +203,20 @@ def test_datanodes_die_and_others_take_their_place(cluster: LocalCluster) -> Non
         histories = [History(cluster, fs, f"/{number}") for number in range(len(SEQUENCES))]
         for history, sequence in zip(histories, SEQUENCES, strict=True):
             history.run(sequence)
-        expected = {id: sorted(each) for id, each in cluster.lengths().items()}
-        assert {len(each) for each in expected.values()} == {REPLICAS}
+        expected = cluster.wait_for_equal_replicas(REPLICAS)
 
         cluster.stop_datanode(0)
         for history in histories:
             history.check(reading(fs))
         cluster.start_datanode(3)  # a new one; what the first had is made anew, as long as it was
-        cluster.wait_for_replicas(expected)
+        assert cluster.wait_for_equal_replicas(REPLICAS) == expected
         cluster.stop_datanode(1)
         cluster.stop_datanode(2)
         for history in histories:
             history.check(reading(fs))
         for number in (1, 2):
             cluster.start_datanode(number)
-        cluster.wait_for_replicas(expected)
+        assert cluster.wait_for_equal_replicas(REPLICAS) == expected
         for history in histories:
             history.do("A")
             history.check(reading(fs))
