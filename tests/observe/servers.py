@@ -72,6 +72,7 @@ def running_datanode(directory: Path, namenode_port: int, **settings: Any) -> It
             data=(StorageLocation(directory),),
             port=0,
             ipc_port=0,
+            http_port=0,
             heartbeat_interval_s=0.2,
             **settings,
         )

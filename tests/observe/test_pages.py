@@ -278,10 +278,26 @@ def test_rows_are_not_counted_at_every_question() -> None:
     counts = RowCounts(Counting(), clock_s=lambda: now_s[0])  # type: ignore[arg-type]
     first = asyncio.run(counts.get())
     assert first[Table.BLOCKS] == 1
-    now_s[0] = 1400.0  # three seconds are a thousandth of 3000
+    took_s = now_s[0]
+    now_s[0] = 499.0 * took_s  # of which it is more than the part that may be spent
     assert asyncio.run(counts.get()) == first
-    now_s[0] = 1600.0
+    now_s[0] = 501.0 * took_s
     assert asyncio.run(counts.get()) != first
+
+
+def test_snapshots_are_counted(tmp_path: Path) -> None:
+    with observed_cluster(tmp_path) as (namenode, _, pages, _):
+        calls = namenode.thread.client()
+        calls.mkdirs("/d")
+        calls.allow_snapshot("/d")
+        calls.create_snapshot("/d", "s1")
+        calls.create_snapshot("/d", "s2")
+        assert pages.sample("cairnfs_namenode_snapshottable_directories") == 1
+        assert pages.sample("cairnfs_namenode_snapshots") == 2
+        assert pages.sample("cairnfs_namenode_to_reclaim", kind="snapshot") == 0
+        bean = "Hadoop:service=NameNode,name=FSNamesystem"
+        state = pages.beans(f"?qry={bean}")[bean]
+        assert (state["SnapshottableDirectories"], state["Snapshots"]) == (1, 2)
 
 
 def test_nobody_waits_until_many_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

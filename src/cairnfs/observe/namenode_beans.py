@@ -115,6 +115,8 @@ def _namesystem(facts: NameNodeFacts) -> dict[str, Any]:
         "ExcessBlocks": facts.rows.get(Table.INVALIDATIONS, 0),
         "PostponedMisreplicatedBlocks": facts.queues[CheckQueue.POSTPONED],
         "NumFilesUnderConstruction": facts.rows.get(Table.LEASES, 0),
+        "SnapshottableDirectories": facts.rows.get(Table.SNAPSHOTTABLE, 0),
+        "Snapshots": facts.rows.get(Table.SNAPSHOTS, 0),
         "StaleDataNodes": sum(node.is_stale for node in facts.live),
         "LastWrittenTransactionId": facts.last_txid,
         "LockQueueLength": 0,  # nobody waits for a lock
@@ -152,6 +154,7 @@ def _info(namenode: NameNode, facts: NameNodeFacts) -> dict[str, Any]:
         "NumberOfMissingBlocks": facts.queues[CheckQueue.CORRUPT],
         "NumberOfMissingBlocksWithReplicationFactorOne": 0,
         "HighestPriorityLowRedundancyReplicatedBlocks": facts.queues[CheckQueue.HIGHEST],
+        "NumberOfSnapshottableDirs": facts.rows.get(Table.SNAPSHOTTABLE, 0),
         "Threads": facts.process.threads,
         "LiveNodes": json.dumps({node.name: _live_node(node) for node in facts.live}),
         "DeadNodes": json.dumps({node.name: _dead_node(node) for node in facts.dead}),

@@ -146,7 +146,15 @@ class NameNodeObserver:
 class RowCounts:
     """How many rows some tables have, as of a short while ago."""
 
-    TABLES = (Table.BLOCKS, Table.LEASES, Table.INVALIDATIONS)
+    TABLES = (
+        Table.BLOCKS,
+        Table.LEASES,
+        Table.INVALIDATIONS,
+        Table.SNAPSHOTTABLE,
+        Table.SNAPSHOTS,
+        Table.REMOVALS,
+        Table.ORPHANS,
+    )
 
     def __init__(self, store: Store, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._store = store

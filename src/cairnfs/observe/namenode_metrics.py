@@ -115,6 +115,19 @@ def _namespace(facts: NameNodeFacts) -> Iterator[Family]:
             "cairnfs_namenode_pending_deletion_replicas",
             "Replicas that DataNodes have yet to delete; counted rarely.",
         ).add(facts.rows[Table.INVALIDATIONS])
+        yield gauge(
+            "cairnfs_namenode_snapshottable_directories",
+            "Directories of which snapshots may be taken; counted rarely.",
+        ).add(facts.rows[Table.SNAPSHOTTABLE])
+        yield gauge("cairnfs_namenode_snapshots", "Snapshots; counted rarely.").add(
+            facts.rows[Table.SNAPSHOTS]
+        )
+        reclaimed = gauge(
+            "cairnfs_namenode_to_reclaim",
+            "What was deleted and has still rows to be reclaimed, by kind; counted rarely.",
+        )
+        reclaimed.add(facts.rows[Table.REMOVALS], kind="snapshot")
+        yield reclaimed.add(facts.rows[Table.ORPHANS], kind="subtree")
 
 
 def _blocks(facts: NameNodeFacts) -> Iterator[Family]:
