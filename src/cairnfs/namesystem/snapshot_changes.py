@@ -82,7 +82,7 @@ class ChangePage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     resume: Position | None
 
 
-@operation(mutates=False)
+@operation(mutates=False, walks=True)
 def snapshot_changes(
     tx: Transaction,
     caller: Caller,

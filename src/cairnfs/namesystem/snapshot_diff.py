@@ -79,7 +79,7 @@ class DiffPage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_turned: bool = False
 
 
-@operation(mutates=False)
+@operation(mutates=False, walks=True)
 def snapshot_diff(
     tx: Transaction,
     caller: Caller,

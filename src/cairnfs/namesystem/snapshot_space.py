@@ -40,7 +40,7 @@ class SnapshotSpace(msgspec.Struct, frozen=True, array_like=True, gc=False):
     exclusive_bytes: int  # of what its deletion would free
 
 
-@operation(mutates=False)
+@operation(mutates=False, walks=True)
 def snapshot_space(
     tx: Transaction, caller: Caller, path: FsPath, names: tuple[str, ...] = ()
 ) -> list[SnapshotSpace]:

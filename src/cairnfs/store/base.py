@@ -350,6 +350,12 @@ class StoreTransaction(Protocol):
         ...
 
 
+class StoreMoment(Protocol):
+    """What was committed at one moment."""
+
+    async def read(self, reading: Reading) -> Found: ...
+
+
 class LocalReads(Protocol):
     """Reads that need no waiting; only a store in this process can offer them."""
 
@@ -402,6 +408,10 @@ class Store(Protocol):
 
     def transaction(self) -> AbstractAsyncContextManager[StoreTransaction]:
         """A transaction that is rolled back unless it was committed."""
+        ...
+
+    def moment(self) -> AbstractAsyncContextManager[StoreMoment]:
+        """Reads that all see the same, whatever is committed meanwhile."""
         ...
 
     async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:

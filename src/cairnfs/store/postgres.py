@@ -226,6 +226,16 @@ class PostgresStore:
             finally:
                 await transaction.end()
 
+    @asynccontextmanager
+    async def moment(self) -> AsyncIterator[PostgresTransaction]:
+        async with self._transactions:
+            transaction = PostgresTransaction(self._connections, self._commits)
+            await transaction.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                yield transaction
+            finally:
+                await transaction.end()
+
     async def close(self) -> None:
         await self._connections.close()
 
@@ -253,11 +263,11 @@ class PostgresTransaction:
         self._commits = commits
         self._has_clock = False
 
-    async def begin(self) -> None:
+    async def begin(self, statement: str = "BEGIN") -> None:
         for last in (False, True):
             self._connection = await self._connections.acquire()
             try:
-                await self._run("BEGIN")
+                await self._run(statement)
                 return
             except StoreUnavailableException:
                 # A connection that broke while it was idle is no reason to give up.

@@ -292,6 +292,12 @@ class SqliteStore:
         finally:
             transaction.release()
 
+    @asynccontextmanager
+    async def moment(self) -> AsyncIterator[SqliteTransaction]:
+        async with self.transaction() as transaction:
+            await transaction.take_clock()  # nobody else commits meanwhile
+            yield transaction
+
     async def close(self) -> None:
         with suppress(StoreUnavailableException):  # then from the journal, the next time
             self.write_backlog()

@@ -191,6 +191,23 @@ class ConcurrencyConformance:
         rows = await watch_commits(self.other, commits, 40, observer)
         assert sorted(row.since for row in rows) == list(range(1, 321))
 
+    # Moments.
+
+    async def check_a_moment_stays_as_it_is(self) -> None:
+        await self._fill()
+        scan = Scan(0, 3, b"", 9)
+        reading = Reading(keys=[X], scans=[scan])
+        async with self.store.moment() as moment:
+            found = await moment.read(reading)
+            assert [row.key for row in found.scans[scan]] == [X, Y]
+            commit = self.other.commit(Batch(1, 0, deletes=[X, Y]))
+            waiting = asyncio.create_task(commit)  # where it may have to
+            await self._let_others_run()
+            assert await moment.read(reading) == found
+        await waiting
+        async with self.store.moment() as moment:
+            assert not (await moment.read(reading)).scans[scan]
+
     # Steps.
 
     async def _fill(self) -> None:

@@ -28,6 +28,7 @@ from cairnfs.store.base import (
     Reading,
     Row,
     Store,
+    StoreMoment,
     StoreTransaction,
 )
 from cairnfs.transaction.runner import Membership
@@ -82,6 +83,9 @@ class SteppedStore:
     async def _transaction(self) -> AsyncIterator[StoreTransaction]:
         async with self.inner.transaction() as transaction:
             yield _SteppedTransaction(self, transaction)
+
+    def moment(self) -> AbstractAsyncContextManager[StoreMoment]:
+        return self.inner.moment()
 
     async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
         return await self.inner.find_replies(client_id, call_id)

@@ -46,6 +46,7 @@ class Operation(Generic[R]):
     mutates: bool
     at_most_once: bool
     solitary: bool
+    walks: bool
 
     @property
     def reply_type(self) -> Any:
@@ -54,7 +55,11 @@ class Operation(Generic[R]):
 
 
 def operation(
-    *, mutates: bool = True, at_most_once: bool = False, solitary: bool = False
+    *,
+    mutates: bool = True,
+    at_most_once: bool = False,
+    solitary: bool = False,
+    walks: bool = False,
 ) -> Callable[[Callable[..., R]], Operation[R]]:
     """Declare an operation.
 
@@ -62,6 +67,7 @@ def operation(
     with the change, and a retry is answered with it instead of running again.
     `solitary` ones run while nobody else commits, and each commits by itself: so it
     knows its TxID beforehand, and is before or after everything else.
+    `walks` marks those that only look, but at more than a page.
     """
 
     def declare(function: Callable[..., R]) -> Operation[R]:
@@ -71,6 +77,7 @@ def operation(
             mutates,
             at_most_once,
             solitary,
+            walks,
         )
 
     return declare

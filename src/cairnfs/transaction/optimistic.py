@@ -58,6 +58,7 @@ from cairnfs.transaction.seen_rows import CachedRows, RememberedRows, RowsAtHand
 from cairnfs.transaction.transaction import Transaction
 from cairnfs.transaction.trust import Trust
 from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
+from cairnfs.transaction.walks import Walks
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +99,7 @@ class OptimisticRunner:
         self._group = Group()
         self._view.groups = [self._group]
         self._in_progress = CallsInProgress(store)
+        self._walks = Walks(store, clock, self.statistics)
         self._arrived: list[Call] = []
         self._alone: list[Call] = []
         self._waiting = 0  # calls that sit out a moment after a conflict
@@ -116,7 +118,10 @@ class OptimisticRunner:
         self.statistics.calls += 1
         if call.key is not None and not self._in_progress.admit(call, self._enqueue):
             return
-        if self._cache is None or call.operation.mutates or not self._is_quiet:
+        if call.operation.walks and self._cache is None:
+            reading = self._prefetch(call.arguments, self._memory)
+            self._walks.start(call, reading, self._answer)
+        elif self._cache is None or call.operation.mutates or not self._is_quiet:
             self._enqueue(call)
         else:  # nothing to wait for: neither a row nor a commit
             self._execute(call, alone=False)
@@ -124,6 +129,7 @@ class OptimisticRunner:
     async def close(self) -> None:
         self._closing = True
         await self._in_progress.finish_lookups()
+        await self._walks.close()
         self._wake()
         await self._driver
 

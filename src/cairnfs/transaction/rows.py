@@ -61,6 +61,10 @@ class View(Protocol):
         """What was there after an earlier TxID."""
         ...
 
+    def bring(self, reading: Reading) -> None:
+        """Have these keys, ids and totals at hand, all by one read."""
+        ...
+
     def latest_snapshot(self, covered: int) -> int:
         """The TxID of the latest snapshot up to this one that still exists; or 0."""
         ...
@@ -94,13 +98,33 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def find_lacking(
-    view: View | PastView,
-    keys: Iterable[Key],
-    totals: Iterable[int],
-    ids: Iterable[tuple[int, int]],
-) -> Reading:
-    """What of this would have to be read."""
+class Lookable(Protocol):
+    """Rows of now or of then; each method may raise `Missing`."""
+
+    def entry(self, key: Key) -> Entry: ...
+
+    def keys_of_id(self, table: int, id: int) -> list[Key]: ...
+
+    def totals(self, id: int) -> object: ...
+
+
+class LookableAt(Lookable, Protocol):
+    """Rows of now, and as they were."""
+
+    def at(self, txid: int) -> PastView: ...
+
+
+def find_lacking(view: LookableAt, reading: Reading) -> Reading:
+    """What of these keys, ids and totals would have to be read."""
+    lacking = _lacking(view, reading)
+    for txid, past in reading.past.items():
+        then = _lacking(view.at(txid), past)
+        if not then.is_empty():
+            lacking.past[txid] = then
+    return lacking
+
+
+def _lacking(view: Lookable, reading: Reading) -> Reading:
 
     def lacking(ask: Callable[[T], object], items: Iterable[T]) -> Iterator[T]:
         for item in items:
@@ -110,9 +134,9 @@ def find_lacking(
                 yield item
 
     return Reading(
-        keys=list(lacking(view.entry, keys)),
-        totals=list(lacking(view.totals, totals)),
-        ids=list(lacking(lambda pair: view.keys_of_id(*pair), ids)),
+        keys=list(lacking(view.entry, reading.keys)),
+        totals=list(lacking(view.totals, reading.totals)),
+        ids=list(lacking(lambda pair: view.keys_of_id(*pair), reading.ids)),
     )
 
 
@@ -188,8 +212,6 @@ class PastRows:
         ids: Iterable[tuple[int, int]] = (),
     ) -> None:
         """As `Transaction.need`."""
-        if self._now.never_lacks:
-            return
-        lacking = find_lacking(self._view, keys, totals, ids)
-        if not lacking.is_empty():
-            raise Missing(Reading(past={self.txid: lacking}))
+        if not self._now.never_lacks:
+            wanted = Reading(keys=list(keys), totals=list(totals), ids=list(ids))
+            self._now.bring(Reading(past={self.txid: wanted}))

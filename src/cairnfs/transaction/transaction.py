@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.store.base import Bound, Count, Key, Scan, Totals
+from cairnfs.store.base import Bound, Count, Key, Reading, Scan, Totals
 from cairnfs.store.schema import KEEPS_PAST, Table
 from cairnfs.transaction.entries import (
     NO_ENTRY,
@@ -22,13 +22,12 @@ from cairnfs.transaction.entries import (
     UNBORN,
     UNCOMMITTED,
     Entry,
-    Missing,
     MustRunAlone,
 )
 from cairnfs.transaction.memos import Memo
 from cairnfs.transaction.moments import LATEST_KEY
 from cairnfs.transaction.records import decode, encode
-from cairnfs.transaction.rows import PastRows, View, find_lacking
+from cairnfs.transaction.rows import PastRows, View
 
 Counts = tuple[tuple[int, int], ...]
 """Changes to some counters of a totals vector, each of 64 bits: `((Count.FILES, 1), ...)`."""
@@ -188,11 +187,8 @@ class Transaction:
         ids: Iterable[tuple[int, int]] = (),
     ) -> None:
         """Have these at hand before they are asked for one by one: one read for all."""
-        if self._view.never_lacks:
-            return
-        lacking = find_lacking(self._view, keys, totals, ids)
-        if not lacking.is_empty():
-            raise Missing(lacking)
+        if not self._view.never_lacks:
+            self._view.bring(Reading(keys=list(keys), totals=list(totals), ids=list(ids)))
 
     def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
         """Rows of `(table, a)` behind `after`, in order of `b`."""

@@ -28,7 +28,7 @@ from cairnfs.transaction.group import Group
 from cairnfs.transaction.memos import Memo, Memos
 from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.records import id_of
-from cairnfs.transaction.rows import PastView
+from cairnfs.transaction.rows import PastView, find_lacking
 from cairnfs.transaction.seen_rows import Page, RowCache, entry_of
 from cairnfs.transaction.transaction import Transaction
 
@@ -116,14 +116,31 @@ class LoadedRows:
 
     def extend(self, reading: Reading, found: Found) -> None:
         """Add a later read to it; only for those who hold locks meanwhile."""
-        later = LoadedRows(reading, found)
+        self.join(LoadedRows(reading, found))
+
+    def join(self, later: LoadedRows) -> None:
+        """Add what was read of the same moment."""
         self._asked |= later._asked
         self.entries.update(later.entries)
         self._ids.update(later._ids)
         self._scans.update(later._scans)
         self._totals.update(later._totals)
         self._totals_asked |= later._totals_asked
-        self._past.update(later._past)
+        for txid, past in later._past.items():
+            if txid in self._past:
+                self._past[txid].join(past)
+            else:
+                self._past[txid] = past
+
+    @property
+    def size(self) -> int:
+        """Rows and answers that are held, roughly."""
+        return (
+            len(self._asked)
+            + len(self.entries)
+            + len(self._ids)
+            + sum(past.size for past in self._past.values())
+        )
 
 
 class LoadedPast:
@@ -264,6 +281,11 @@ class Speculation:
     def peek_totals(self, id: int) -> Totals:
         known = self._peeked.get(id) if self._peeked is not None else None
         return self.committed.totals(id) if known is None else known
+
+    def bring(self, reading: Reading) -> None:
+        lacking = find_lacking(self, reading)
+        if not lacking.is_empty():
+            raise Missing(lacking)
 
     def at(self, txid: int) -> PastView:
         # What is not committed yet comes after every TxID that anybody can ask for.
