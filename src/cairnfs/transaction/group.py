@@ -124,9 +124,7 @@ def build_batch(
             transaction.order = size
             final.update(transaction.written)
     group.size = size
-    batch = Batch(
-        size=size, now_ms=now_ms, shard=shard, member=member, replaces_known_rows=not validate
-    )
+    batch = Batch(size=size, now_ms=now_ms, shard=shard, member=member, knows_its_rows=not validate)
     for run in group.runs:
         transaction = run.transaction
         if validate:
@@ -192,7 +190,7 @@ def _add_change(batch: Batch, key: Key, entry: Entry) -> None:
     was_there = base is not None and base.record is not None
     if record is not None:
         assert writer is not None
-        if not was_there and batch.reads:
+        if not was_there and not batch.knows_its_rows:
             batch.reads.pop(key, None)  # that it is new is checked by writing it
         batch.puts.append(
             Put(key, id_of(key[0], record), writer.order, writer.encoded[key], was_there)

@@ -258,7 +258,7 @@ class Transaction:
         writes[key] = record
 
     def put_new(self, key: Key, record: Any) -> None:
-        """Write a record whose key can't be taken; that it is not is checked at the commit."""
+        """Write a record whose key can't be taken; a shared store checks that it is not."""
         self.reads[key] = UNBORN
         self.writes[key] = record
 
