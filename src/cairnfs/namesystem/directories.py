@@ -168,6 +168,8 @@ def get_listed_inodes(
     if lookup.is_dot_snapshot:
         return _list_snapshots(tx, target.id, start_after, limit)
     rows = lookup.rows
+    if lookup.snapshot is not None and not target.is_virtual:
+        rows.need(totals=[target.id])  # or the page would have to be read once more for them
     inodes = children_of(rows, target, start_after, limit + 1)
     directories = [inode for inode in inodes if inode.kind is _DIRECTORY]
     rows.need(totals=[inode.id for inode in directories if not inode.is_virtual])

@@ -354,8 +354,11 @@ def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     for argument in _paths_among(arguments):
         path = argument.without_raw() if argument.is_reserved else argument
         parent_id: int = top_id
-        hint = None
-        for name in path.components:
+        hint = root
+        for depth, name in enumerate(path.components):
+            if depth == path.snapshot_index and hint is not None:
+                _prefetch_in_snapshot(hint.id, path.components[depth + 1 :], hints, reading)
+                break
             key = (_INODES, parent_id, name)
             reading.keys.append(key)
             hint = hints.get(key)
@@ -367,6 +370,23 @@ def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
         elif hint is not None and hint.is_directory:
             reading.totals.append(hint.id)
     return reading
+
+
+def _prefetch_in_snapshot(
+    inode_id: int, names: tuple[bytes, ...], hints: Hints, reading: Reading
+) -> None:
+    """The row of a snapshot, and of its root as it was, or of what is right below that."""
+    if not names:
+        return
+    key = snapshot_key(inode_id, names[0])
+    reading.keys.append(key)
+    snapshot: object = hints.get(key)  # what is kept there is no inode
+    if isinstance(snapshot, Snapshot) and snapshot.root.is_directory:
+        then = reading.past.setdefault(snapshot.txid, Reading())
+        if len(names) > 1:
+            then.keys.append(inode_key(InodeId(snapshot.root.children_id), names[1]))
+        else:
+            then.totals.append(snapshot.root.id)
 
 
 def _paths_among(arguments: Iterable[object]) -> Iterator[FsPath]:
