@@ -44,6 +44,7 @@ from cairnfs.namesystem import (
     snapshots,
     symlinks,
     truncate,
+    xattr_explanation,
     xattrs,
 )
 from cairnfs.namesystem.acls import parse_spec
@@ -55,6 +56,7 @@ from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.namesystem.snapshot_records import RootSnapshot
 from cairnfs.namesystem.status import FileStatus
+from cairnfs.namesystem.xattr_explanation import Explanation
 from cairnfs.transaction.calls import CallKey, Operation, R
 from cairnfs.transaction.runner import RunnerStatistics, stopped
 from cairnfs.xattr_text import XAttrName
@@ -357,6 +359,11 @@ class ClientProtocol:
         """The names that are not local, each with its kind."""
         found = self._call(declarations.list_declarations)
         return {str(name_of(each)): declarations.word_for(each.kind) for each in found}
+
+    def explain_xattrs(self, path: str, names: Iterable[str] = ()) -> list[Explanation]:
+        """Which operations decided these, or all, attributes."""
+        wanted = map(XAttrName.parse, names)
+        return self._call(xattr_explanation.explain_xattrs, FsPath.parse(path), *wanted)
 
     # Quotas.
 

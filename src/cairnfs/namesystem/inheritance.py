@@ -108,7 +108,12 @@ def steps(inodes: Iterable[Inode], name: XAttrName) -> list[Step]:
 
 def find_row(inode: Inode, name: XAttrName) -> XAttr | None:
     """What an inode itself has under a name."""
-    return next((xattr for xattr in inode.xattrs or () if name_of(xattr) == name), None)
+    if inode.xattrs is not None:
+        namespace, text = name
+        for xattr in inode.xattrs:
+            if xattr.name == text and xattr.namespace == namespace:
+                return xattr
+    return None
 
 
 def find_decision(rows: Iterable[XAttr], name: XAttrName) -> Decision:
@@ -143,15 +148,7 @@ def write(tx: Transaction, lookup: Lookup, name: XAttrName, value: bytes | None)
     None says that there is none.  Written is the row of that inode; and the root's, if no value
     of that name was ever decided: from now on, renames have to say when they were.
     """
-    root, inode = lookup.inodes[0], lookup.inodes[-1]
-    changed = _with_row(inode, XAttr(*name, value, OWN_TXID))
-    changed = msgspec.structs.replace(changed, is_unstamped=True)
-    declared = _declared_as_used(root, name, kind_of(lookup, name))
-    if inode.id == root.id:
-        changed = msgspec.structs.replace(changed, declared=declared)
-    elif declared != root.declared:
-        tx.put(ROOT_KEY, msgspec.structs.replace(root, declared=declared))
-    tx.put(key_of(inode), changed)
+    _write(tx, lookup, XAttr(*name, value, OWN_TXID))
 
 
 def write_unset(tx: Transaction, lookup: Lookup, name: XAttrName) -> None:
@@ -160,7 +157,19 @@ def write_unset(tx: Transaction, lookup: Lookup, name: XAttrName) -> None:
     above = resolve(kind, steps(lookup.ancestors, name))
     row = row_after_unset(kind, above, OWN_TXID)
     assert row is not None, f"{name} is local"
-    write(tx, lookup, name, row.value)
+    _write(tx, lookup, XAttr(*name, row.value, row.txid, is_unset=True))
+
+
+def _write(tx: Transaction, lookup: Lookup, row: XAttr) -> None:
+    root, inode, name = lookup.inodes[0], lookup.inodes[-1], name_of(row)
+    changed = _with_row(inode, row)
+    changed = msgspec.structs.replace(changed, is_unstamped=True)
+    declared = _declared_as_used(root, name, kind_of(lookup, name))
+    if inode.id == root.id:
+        changed = msgspec.structs.replace(changed, declared=declared)
+    elif declared != root.declared:
+        tx.put(ROOT_KEY, msgspec.structs.replace(root, declared=declared))
+    tx.put(key_of(inode), changed)
 
 
 def moved(source: Lookup, inode: Inode) -> Inode:

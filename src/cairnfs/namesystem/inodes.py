@@ -73,6 +73,7 @@ class XAttr(msgspec.Struct, frozen=True, array_like=True, gc=False):
     value: bytes | None
     set: int = 0  # the TxID of the operation that decided the value, of a kind that is inherited
     is_kept: bool = False  # it was decided for another inode, above, before this one was moved
+    is_unset: bool = False  # it was decided to be what the directory above had then
 
 
 class Declaration(msgspec.Struct, frozen=True, array_like=True, gc=False):

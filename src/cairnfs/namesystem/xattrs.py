@@ -191,7 +191,7 @@ def _store(tx: Transaction, inode: Inode, xattrs: XAttrs) -> None:
 # Rules
 
 
-def _is_open_to(caller: Caller, path: FsPath, name: XAttrName) -> bool:
+def is_open_to(caller: Caller, path: FsPath, name: XAttrName) -> bool:
     """Whether the caller may use such attributes at all, by this path."""
     return (
         name.namespace == _USER
@@ -204,7 +204,7 @@ def _is_open_to(caller: Caller, path: FsPath, name: XAttrName) -> bool:
 def check_may_use(
     caller: Caller, path: FsPath, name: XAttrName, value: bytes | None = None
 ) -> None:
-    if not _is_open_to(caller, path, name):
+    if not is_open_to(caller, path, name):
         raise AccessControlException(f"User doesn't have permission for xattr: {name}")
     if name == UNREADABLE_BY_SUPERUSER and value is not None:
         raise AccessControlException(
@@ -263,7 +263,7 @@ def resolve_to_look(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
 def _visible(tx: Transaction, caller: Caller, path: FsPath) -> XAttrs:
     """The attributes that the caller may see of what is at the path, which they may read."""
     found = effective(resolve_to_look(tx, caller, path))
-    return tuple(xattr for xattr in found if _is_open_to(caller, path, name_of(xattr)))
+    return tuple(xattr for xattr in found if is_open_to(caller, path, name_of(xattr)))
 
 
 def _others(inode: Inode, name: XAttrName) -> XAttrs:
