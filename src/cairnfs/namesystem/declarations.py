@@ -81,7 +81,7 @@ def _declared(root: Inode, name: XAttrName, kind: AttributeKind) -> tuple[Declar
     others = [each for each in root.declared if each is not known]
     if kind is AttributeKind.LOCAL:
         return tuple(others)
-    if len(others) > DECLARED_MAX:  # with the file system's own
+    if sum(name_of(each) != STORAGE_POLICY for each in others) >= DECLARED_MAX:
         raise IOException(
             f"{name} cannot be declared: {DECLARED_MAX} names are, and no more can be; declare one"
             " that was never used as local first"
