@@ -182,7 +182,7 @@ class Product(ABC):
         return None if value is None else value.decode()
 
 
-@operation(mutates=False)
+@operation(mutates=False, walks=True)
 def show_all(tx: Transaction, caller: Caller, top: FsPath) -> Found:
     """Of everything at and below a path what getXAttrs would say, by one call."""
     found: Found = {}

@@ -160,11 +160,11 @@ def test_a_diff_tells_what_was_set_here_and_not_what_was_kept(tree: ScratchClien
     tree.create_snapshot("/a", "s")
     tree.rename("/a/b/c", "/a/c")
     moved = {(each.kind, each.path) for each in tree.snapshot_diff("/a", "s")}
-    assert (DiffKind.RENAMED, b"b/c") in moved
-    assert (DiffKind.MODIFIED, b"b/c") not in moved
-    tree.set_xattr("/a/b", PATH, RED)
+    assert (DiffKind.RENAMED, (b"b", b"c")) in moved
+    assert (DiffKind.MODIFIED, (b"b", b"c")) not in moved
+    tree.set_xattr("/a/c", PATH, RED)
     changed = {(each.kind, each.path) for each in tree.snapshot_diff("/a", "s")}
-    assert (DiffKind.MODIFIED, b"b") in changed
+    assert (DiffKind.MODIFIED, (b"b", b"c")) in changed
     clean(tree)
 
 
