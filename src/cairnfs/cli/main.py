@@ -20,6 +20,7 @@ COMMANDS = {
     "fs": ("files: the verbs of `hdfs dfs`", "fs.main", "main"),
     "admin": ("how a cluster is: report, fsck, leases, safemode, ...", "admin.main", "main"),
     "snapshot": ("snapshots: create, list, diff, rollback, clone, ...", "snapshot.main", "main"),
+    "xattr": ("inherited attributes: declare, list, unset, explain", "xattr", "main"),
     "cluster": ("a whole cluster on this machine: up, down, status", "cluster", "main"),
     "namenode": ("run a NameNode until SIGTERM", "nodes", "namenode"),
     "datanode": ("run a DataNode until SIGTERM", "nodes", "datanode"),

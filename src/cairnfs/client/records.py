@@ -356,3 +356,41 @@ class SchedulePreview(msgspec.Struct, frozen=True):
 
 
 XAttrs: TypeAlias = dict[str, bytes]
+
+
+class DeclaredXAttr(msgspec.Struct, frozen=True):
+    """A name of attributes that are inherited."""
+
+    name: str
+    kind: str  # "follow-path" or "stay-with-data"
+    is_used: bool  # then it stays so
+
+
+class XAttrReason(msgspec.Struct, frozen=True):
+    """One operation that a value comes from."""
+
+    cause: str  # SET, REMOVED, UNSET, KEPT, RENAMED or ABOVE_SNAPSHOT
+    path: str
+    txid: int  # 0: not noted, as of a local attribute
+
+
+class XAttrStep(msgspec.Struct, frozen=True):
+    """A file or directory on the way, and what it says; TxIDs are 0 where nothing was."""
+
+    path: str
+    renamed: int
+    restored: int  # by a roll-back
+    set: int  # here itself
+    value: bytes | None  # that was set; None: removed
+    decided: int  # what holds here, and since when
+    decided_value: bytes | None
+
+
+class XAttrExplanation(msgspec.Struct, frozen=True):
+    """Why an attribute has its value."""
+
+    name: str
+    kind: str
+    value: bytes | None  # None: it has none
+    reasons: list[XAttrReason]  # the last operation first; of a rename, where its value is from
+    steps: list[XAttrStep]  # from the root, or in a snapshot from its directory

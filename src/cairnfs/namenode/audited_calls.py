@@ -289,6 +289,10 @@ _CAIRN_CALLS = {
     ),
     "removeSnapshotSchedule": Audited(_path("removeSnapshotSchedule")),
     "getSnapshotSchedules": Audited(_nothing("getSnapshotSchedules")),
+    "declareXAttr": Audited(_nothing("declareXAttr")),
+    "getDeclaredXAttrs": Audited(_nothing("getDeclaredXAttrs")),
+    "unsetXAttr": Audited(_src("unsetXAttr"), has_status=True),
+    "explainXAttrs": Audited(_src("explainXAttrs")),
 }
 
 AUDITED: dict[Method, Audited] = {

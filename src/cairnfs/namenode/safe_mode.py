@@ -42,6 +42,7 @@ _WORDS = {
     "create_root_snapshot": "create the root snapshot",
     "create_snapshots": "create snapshot for ",
     "create_symlink": "create symlink ",
+    "declare_xattr": "declare an XAttr",
     "delete": "delete ",
     "delete_snapshot": "delete snapshot for ",
     "disallow_snapshot": "disallow snapshot for ",
@@ -70,6 +71,7 @@ _WORDS = {
     "set_times": "set times ",
     "set_xattr": "set XAttr on ",
     "truncate": "truncate for ",
+    "unset_xattr": "unset XAttr on ",
 }
 
 

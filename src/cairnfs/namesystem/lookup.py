@@ -37,7 +37,7 @@ from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import Rows
 from cairnfs.transaction.transaction import Transaction
 
-register(Table.INODES, Inode, id_of=lambda inode: inode.id)
+register(Table.INODES, Inode, id_of=lambda inode: inode.id, stamp=Inode.stamped)
 
 _INODES = int(Table.INODES)
 _DIRECTORY = Kind.DIRECTORY

@@ -18,6 +18,7 @@ from cairnfs.errors import (
     ParentNotDirectoryException,
     SnapshotException,
 )
+from cairnfs.namesystem import inheritance
 from cairnfs.namesystem.delete import check_may_remove, detach
 from cairnfs.namesystem.directories import add_inode
 from cairnfs.namesystem.inodes import Inode, InodeId
@@ -193,7 +194,7 @@ def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) ->
     tx.delete(key_of(inode))
     hide(tx, old[-1], inode.name)
     moved = replace(
-        inode,
+        inheritance.moved(source, inode),
         parent_id=InodeId(parent.children_id),
         name=destination.path.name,
         covered_txid=source.covered_txid,  # the inode's own included

@@ -13,7 +13,7 @@ import msgspec
 
 from cairnfs.blocks.records import block_key
 from cairnfs.namesystem.identity import Finder, identity_of
-from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, XAttr
 from cairnfs.namesystem.layers import (
     Identity,
     child_of,
@@ -372,4 +372,16 @@ def _essence(inode: Inode) -> Inode:
         id=InodeId(0),
         held_replication=0,
         entered=None,
+        xattrs=_without_txids(inode.xattrs),
+        renamed=0,
+        restored=0,
+        declared=(),
     )
+
+
+def _without_txids(xattrs: tuple[XAttr, ...] | None) -> tuple[XAttr, ...] | None:
+    """Attributes as they were decided here; one that was kept was there before, from above."""
+    if xattrs is None or not any(each.set for each in xattrs):
+        return xattrs
+    own = (msgspec.structs.replace(each, set=0) for each in xattrs if not each.is_kept)
+    return tuple(own) or None

@@ -34,7 +34,7 @@ from __future__ import annotations
 import enum
 import struct
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 class Table(enum.IntEnum):

@@ -236,7 +236,7 @@ class OptimisticRunner:
                 await self._commit(transaction.commit)
         except Exception as error:
             self._give_up(error, self._group)
-            self._answer_all((call for call in calls if not call.is_answered), error)
+            self._answer_all(self._stranded(calls), error)
         finally:
             self._next_txid = None
         if is_solitary:
