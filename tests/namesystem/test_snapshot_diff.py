@@ -101,3 +101,16 @@ def test_directories_tell_of_changes_below_them_since_every_snapshot(tree: Scrat
     names = ["s1", "s2", "s4", "s5", ""]
     for old, new in itertools.combinations(names, 2):
         assert diff(tree, old, new) == {"M x/deep/c"}, f"from {old} to {new}"
+
+
+def test_what_was_changed_in_a_clone_and_is_moved_there(tree: ScratchClient) -> None:
+    tree.clone_snapshot("/d", "s1", "/d/c")
+    tree.set_permission("/d/c/a", 0o600)
+    tree.write("/d/c/x/deep/new", 1)
+    tree.create_snapshot("/d", "s2")
+    tree.rename("/d/c/a", "/d/c/y/a2")
+    tree.rename("/d/c/x/deep", "/d/c/z")
+    moved = {"M c", "M c/x", "M c/y", "R c/a -> c/y/a2", "R c/x/deep -> c/z"}
+    assert diff(tree, "s2") == moved
+    tree.create_snapshot("/d", "s3")
+    assert diff(tree, "s2", "s3", limit=1) == moved
