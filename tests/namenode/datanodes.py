@@ -278,7 +278,7 @@ class FakeDataNode:
                 self.send_change(id, Change.DELETED, block_id, found.stamp, found.length)
 
     def _storage(self, id: str) -> hdfs_pb2.DatanodeStorageProto:
-        type = hdfs_pb2.StorageTypeProto.Value(self.types[id])
+        type = hdfs_pb2.StorageTypeProto.Value(self.types.get(id, "DISK"))
         return hdfs_pb2.DatanodeStorageProto(storageUuid=id, storageType=type)
 
     def send_change(
