@@ -21,6 +21,8 @@ COMMANDS = {
     "admin": ("how a cluster is: report, fsck, leases, safemode, ...", "admin.main", "main"),
     "snapshot": ("snapshots: create, list, diff, rollback, clone, ...", "snapshot.main", "main"),
     "xattr": ("inherited attributes: declare, list, unset, explain", "xattr", "main"),
+    "policy": ("storage policies: list, get, set, unset, satisfy, status", "policy", "main"),
+    "mover": ("bring replicas to where their policies want them", "policy", "mover"),
     "cluster": ("a whole cluster on this machine: up, down, status", "cluster", "main"),
     "namenode": ("run a NameNode until SIGTERM", "nodes", "namenode"),
     "datanode": ("run a DataNode until SIGTERM", "nodes", "datanode"),

@@ -220,6 +220,25 @@ class StoragePolicy(msgspec.Struct, frozen=True):
     replication_fallbacks: list[str]
 
 
+class StoragePolicyWork(msgspec.Struct, frozen=True):
+    """What is left to be done until all replicas are where policies want them; up to a bound."""
+
+    subtrees: int  # to be looked through
+    blocks: int  # to be brought to where they belong
+    unsatisfied_blocks: int  # that find no place there, and are tried again
+    bound: int
+    scanned_inodes: int  # ever
+    queued_blocks: int
+    placed_blocks: int
+    reasons: dict[str, int]  # why blocks find no place, and how many of them
+    namenode: str | None  # which has the duty
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left but what cannot be done."""
+        return not (self.subtrees or self.blocks)
+
+
 class SnapshottableDirectory(msgspec.Struct, frozen=True):
     """A directory of which snapshots may be taken."""
 

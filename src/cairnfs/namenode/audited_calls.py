@@ -250,6 +250,12 @@ _CALLS = {
     "getXAttrs": Audited(_src("getXAttrs")),
     "listXAttrs": Audited(_src("listXAttrs")),
     "removeXAttr": Audited(_src("removeXAttr"), has_status=True),
+    # Storage policies.
+    "getStoragePolicy": Audited(_path("getStoragePolicy")),
+    "getStoragePolicies": Audited(_nothing("getStoragePolicies")),
+    "setStoragePolicy": Audited(_src("setStoragePolicy"), has_status=True),
+    "unsetStoragePolicy": Audited(_src("unsetStoragePolicy"), has_status=True),
+    "satisfyStoragePolicy": Audited(_src("satisfyStoragePolicy")),
     # Snapshots.
     "allowSnapshot": Audited(_root("allowSnapshot")),
     "disallowSnapshot": Audited(_root("disallowSnapshot")),

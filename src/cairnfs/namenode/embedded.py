@@ -489,7 +489,7 @@ def _entries(spec: str | Iterable[AclEntry], *, with_permissions: bool = True) -
     return list(spec)
 
 
-def _no_targets(file: Inode) -> tuple[StorageNumber, ...]:
+def _no_targets(file: Inode, policy_id: int) -> tuple[StorageNumber, ...]:
     """Whoever calls from this process keeps data elsewhere, if at all."""
     return ()
 

@@ -336,14 +336,22 @@ def check_subtree_access(
 
 def path_of(tx: Transaction, id: InodeId) -> FsPath | None:
     """Where an inode is now; None if it is not reachable from the root."""
-    names: list[bytes] = []
     inode: Inode | None = tx.get_by_id(Table.INODES, id)
-    while inode is not None and inode.id != ROOT_ID:
-        names.append(inode.name)
-        inode = parent_of(tx, inode)
-    if inode is None:
+    way = None if inode is None else way_to(tx, inode)
+    if way is None:
         return None
-    return FsPath.parse(b"/" + b"/".join(reversed(names)))
+    return FsPath.parse(b"/" + b"/".join(each.name for each in way[1:]))
+
+
+def way_to(tx: Rows, inode: Inode) -> tuple[Inode, ...] | None:
+    """The inodes from the root to one that has a row; None if it is not reachable from there."""
+    way = [inode]
+    while way[-1].id != ROOT_ID:
+        parent = parent_of(tx, way[-1])
+        if parent is None:
+            return None
+        way.append(parent)
+    return tuple(reversed(way))
 
 
 def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:

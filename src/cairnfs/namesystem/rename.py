@@ -33,6 +33,7 @@ from cairnfs.namesystem.lookup import (
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_sticky
+from cairnfs.namesystem.policy_changes import note_move
 from cairnfs.namesystem.quotas import add_entry, remove_entry, subtree
 from cairnfs.namesystem.snapshots import check_without_snapshots
 from cairnfs.store.base import Count
@@ -182,6 +183,7 @@ def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) ->
     """Take the inode out of one directory and put it into another."""
     if inode.is_directory:
         tx.require_alone()
+    note_move(tx, source, destination, inode)
     parent = destination.deepest
     counts = subtree(tx, inode)
     old, new = source.ancestors, destination.ancestors

@@ -53,6 +53,7 @@ from cairnfs.namesystem.lookup import (
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
+from cairnfs.namesystem.policy_changes import note_rollback
 from cairnfs.namesystem.quotas import add_entry, subtree
 from cairnfs.namesystem.snapshot_records import ROOT_SNAPSHOT_KEY, RootSnapshot, Snapshot
 from cairnfs.namesystem.snapshots import (
@@ -122,10 +123,12 @@ def _roll_back(
     root = inheritance.rolled_back(lookup.inodes[0], snapshot, snapshot.root, tx.txid)
     if inode.is_file:
         restored = _restore_file(tx, inode, root, then)
+        note_rollback(tx, lookup, restored)
         _change_totals(tx, lookup, inode, subtree(tx, inode), subtree(tx, restored))
         return safety
     before, after = tx.totals(inode.id), copied(then.totals(inode.id))
     restored = _restore_directory(tx, inode, root, snapshot.txid)
+    note_rollback(tx, lookup, restored)
     _bring_totals(tx, restored, before, after)
     _change_totals(tx, lookup, inode, _below(before), _below(after))
     for each in sorted(nested, key=lambda each: len(each.way or ())):

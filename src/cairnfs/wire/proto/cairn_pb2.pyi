@@ -404,3 +404,37 @@ class ExplainXAttrsResponseProto(_message.Message):
     EXPLANATIONS_FIELD_NUMBER: _ClassVar[int]
     explanations: _containers.RepeatedCompositeFieldContainer[XAttrExplanationProto]
     def __init__(self, explanations: _Optional[_Iterable[_Union[XAttrExplanationProto, _Mapping]]] = ...) -> None: ...
+
+class GetPolicyWorkRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PolicyReasonProto(_message.Message):
+    __slots__ = ("text", "blocks")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    blocks: int
+    def __init__(self, text: _Optional[str] = ..., blocks: _Optional[int] = ...) -> None: ...
+
+class GetPolicyWorkResponseProto(_message.Message):
+    __slots__ = ("subtrees", "blocks", "unsatisfiedBlocks", "bound", "scannedInodes", "queuedBlocks", "placedBlocks", "reasons", "namenode")
+    SUBTREES_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    UNSATISFIEDBLOCKS_FIELD_NUMBER: _ClassVar[int]
+    BOUND_FIELD_NUMBER: _ClassVar[int]
+    SCANNEDINODES_FIELD_NUMBER: _ClassVar[int]
+    QUEUEDBLOCKS_FIELD_NUMBER: _ClassVar[int]
+    PLACEDBLOCKS_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    NAMENODE_FIELD_NUMBER: _ClassVar[int]
+    subtrees: int
+    blocks: int
+    unsatisfiedBlocks: int
+    bound: int
+    scannedInodes: int
+    queuedBlocks: int
+    placedBlocks: int
+    reasons: _containers.RepeatedCompositeFieldContainer[PolicyReasonProto]
+    namenode: str
+    def __init__(self, subtrees: _Optional[int] = ..., blocks: _Optional[int] = ..., unsatisfiedBlocks: _Optional[int] = ..., bound: _Optional[int] = ..., scannedInodes: _Optional[int] = ..., queuedBlocks: _Optional[int] = ..., placedBlocks: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[PolicyReasonProto, _Mapping]]] = ..., namenode: _Optional[str] = ...) -> None: ...
