@@ -8,8 +8,9 @@ takes away (a pure function of the group).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from cairnfs.store.base import (
     ABSENT,
@@ -26,11 +27,10 @@ from cairnfs.store.base import (
 from cairnfs.transaction.calls import Call, encode_replies
 from cairnfs.transaction.entries import UNBORN, Entry
 from cairnfs.transaction.records import id_of
-from cairnfs.transaction.transaction import Transaction
+from cairnfs.transaction.transaction import Counts, Transaction
 
 
-@dataclass(slots=True, eq=False)
-class Run:
+class Run(msgspec.Struct, eq=False):
     """A finished run that waits for its commit: the call, what it did, its answer."""
 
     call: Call
@@ -44,29 +44,30 @@ class Run:
 _ZEROS = [0] * len(Count)
 
 
-class Addition:
+class Addition(msgspec.Struct, eq=False):
     """What a group adds to one directory's totals."""
 
-    __slots__ = ("counts", "covered", "mtime_ms", "writer")
-
-    def __init__(self) -> None:
-        self.counts = _ZEROS.copy()
-        self.covered = 0  # what they are before is needed by a snapshot, if as old as this
-        self.mtime_ms = -1
-        self.writer: Transaction | None = None  # who set mtime_ms
+    counts: list[int]
+    covered: int = 0  # what they are before is needed by a snapshot, if as old as this
+    mtime_ms: int = -1
+    writer: Transaction | None = None  # who set mtime_ms
 
 
-@dataclass(slots=True, eq=False)
 class Group:
     """Runs in the order in which they were made, each on top of those before it."""
 
-    runs: list[Run] = field(default_factory=list)
-    totals: dict[int, Addition] = field(default_factory=dict)
-    size: int = 0  # of its batch: the runs that change something
-    known_marks: Mapping[tuple[int, ...], int] = field(default_factory=dict)
-    marked: dict[tuple[int, ...], int] = field(default_factory=dict)
-    """Directories whose totals are to tell that something below has changed since a snapshot, by
-    the TxID of that: once is enough, so those that are known to tell it are left alone."""
+    __slots__ = ("_spread", "_totals", "known_marks", "marked", "runs", "size")
+
+    def __init__(self, known_marks: Mapping[tuple[int, ...], int] | None = None) -> None:
+        self.runs: list[Run] = []
+        self.size = 0  # of its batch: the runs that change something
+        self._totals: dict[int, Addition] = {}
+        # Additions that are made to all directories of a path, and how often; not in `_totals` yet.
+        self._spread: dict[tuple[tuple[int, ...], Counts], int] = {}
+        # Directories whose totals are to tell that something below has changed since a snapshot, by
+        # the TxID of that: once is enough, so those that are known to tell it are left alone.
+        self.known_marks = {} if known_marks is None else known_marks
+        self.marked: dict[tuple[int, ...], int] = {}
 
     def append(self, run: Run) -> None:
         self.runs.append(run)
@@ -75,28 +76,50 @@ class Group:
     def keep_only(self, runs: list[Run]) -> None:
         """Start over with some of the runs."""
         self.runs = runs
-        self.totals.clear()
+        self._totals.clear()
+        self._spread.clear()
         self.marked.clear()
         for run in runs:
             self._add_totals(run.transaction)
 
+    @property
+    def totals(self) -> dict[int, Addition]:
+        """What the runs add, by directory."""
+        if self._spread:
+            for (ids, counts), times in self._spread.items():
+                for id in ids:
+                    sums = self._addition(id).counts
+                    for count, change in counts:
+                        sums[count] += change * times
+            self._spread.clear()
+        return self._totals
+
     def _add_totals(self, transaction: Transaction) -> None:
-        totals = self.totals
         covered = transaction.covered or 0
-        for id, counts, mtime_ms in transaction.touches:
-            addition = totals.get(id)
-            if addition is None:
-                addition = totals[id] = Addition()
-            sums = addition.counts
-            for count, change in counts:
-                sums[count] += change
-            if mtime_ms >= 0:
-                addition.mtime_ms = mtime_ms
-                addition.writer = transaction
-            if covered > addition.covered:
-                addition.covered = covered
+        for ids, counts, mtime_ms in transaction.touches:
+            if mtime_ms < 0 and not covered:
+                # Most calls of a group change the same directories above, by the same.
+                addition_to_all = ids, counts
+                self._spread[addition_to_all] = self._spread.get(addition_to_all, 0) + 1
+                continue
+            for id in ids:
+                addition = self._addition(id)
+                sums = addition.counts
+                for count, change in counts:
+                    sums[count] += change
+                if mtime_ms >= 0:
+                    addition.mtime_ms = mtime_ms
+                    addition.writer = transaction
+                if covered > addition.covered:
+                    addition.covered = covered
         if covered and transaction.changes_anything:
             self._mark(transaction, covered)
+
+    def _addition(self, id: int) -> Addition:
+        addition = self._totals.get(id)
+        if addition is None:
+            addition = self._totals[id] = Addition(_ZEROS.copy())
+        return addition
 
     def _mark(self, transaction: Transaction, covered: int) -> None:
         for marked in transaction.marked:
@@ -104,9 +127,7 @@ class Group:
                 continue  # as nearly always: calls go where others have just gone
             self.marked[marked] = covered
             for id in marked:
-                addition = self.totals.get(id)
-                if addition is None:
-                    addition = self.totals[id] = Addition()
+                addition = self._addition(id)
                 if covered > addition.covered:
                     addition.covered = covered
 
@@ -142,7 +163,7 @@ def build_batch(
         batch.forgets += transaction.forgotten
     if validate:
         batch.reads = _versions_read(group.runs)
-    for key in sorted(final):
+    for key in sorted(final) if validate else final:  # a shared store locks them in this order
         _add_change(batch, key, final[key])
     for id, addition in group.totals.items():
         order = 0 if addition.writer is None else addition.writer.order
@@ -182,7 +203,7 @@ def choose_thrown_out(runs: Iterable[Run], conflict: Conflict) -> set[Run]:
         ):
             thrown.add(run)
             withdrawn.add(id(transaction))
-            stale_totals.update(directory for directory, _, _ in transaction.touches)
+            stale_totals.update(*(directories for directories, _, _ in transaction.touches))
     return thrown
 
 
@@ -207,11 +228,11 @@ def _replies(runs: list[Run]) -> list[StoredReply]:
     for run in runs:
         key = run.call.key
         if key is not None and run.transaction.order and run.call.operation.at_most_once:
-            reply = (key.call_id, run.call.operation.name, run.result)
-            by_client.setdefault(key.client_id, []).append(reply)
+            reply = (key[1], run.call.operation.name, run.result)
+            by_client.setdefault(key[0], []).append(reply)
     return [
         StoredReply(
-            client_id, tuple(sorted(reply[0] for reply in replies)), encode_replies(replies)
+            client_id, tuple(sorted([reply[0] for reply in replies])), encode_replies(replies)
         )
         for client_id, replies in by_client.items()
     ]

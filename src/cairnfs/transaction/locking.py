@@ -156,7 +156,7 @@ class LockingRunner:
                 self._clock.now_ms(),
                 self._numbers.take,
                 alone=True,
-                txid=txid,
+                known_txid=txid,
                 unused=call.numbers,
             )
             call.transaction = transaction

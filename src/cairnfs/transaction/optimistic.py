@@ -295,10 +295,10 @@ class OptimisticRunner:
             self._view,
             self._clock.now_ms(),
             self._numbers.take,
-            alone=alone or self._cache is not None,
-            from_memory=from_memory,
-            txid=self._next_txid,
-            unused=call.numbers,
+            alone or self._cache is not None,
+            from_memory,
+            self._next_txid,
+            call.numbers,
         )
         call.transaction = transaction
         result, error = None, None

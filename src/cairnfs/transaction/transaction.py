@@ -39,74 +39,39 @@ Taken = list[tuple[str, int]]
 """Numbers, each with its counter, in the order in which a run took them."""
 
 
-class Transaction:
-    """Reads, writes and additions of one run of one operation."""
+class Transaction(msgspec.Struct, eq=False):
+    """Reads, writes and additions of one run of one operation.
 
-    __slots__ = (
-        "_new_inodes",
-        "_next_number",
-        "_txid",
-        "_unused",
-        "_view",
-        "alone",
-        "bounds",
-        "covered",
-        "dropped",
-        "emptied",
-        "encoded",
-        "forgotten",
-        "from_memory",
-        "kept",
-        "marked",
-        "now_ms",
-        "order",
-        "presumed",
-        "reads",
-        "saw_uncommitted",
-        "taken",
-        "totals_read",
-        "touches",
-        "writes",
-        "written",
-    )
+    A structure, since every call makes one, and its fields would take longer to set than most
+    operations need.
+    """
 
-    def __init__(
-        self,
-        view: View,
-        now_ms: int,
-        next_number: NumberSource,
-        *,
-        alone: bool = False,
-        from_memory: bool = False,
-        txid: int | None = None,
-        unused: Taken | None = None,
-    ) -> None:
-        self._view = view
-        self._txid = txid
-        self._next_number = next_number
-        self._unused = unused  # by a run of the same call, which lacked something
-        self.taken: Taken = []
-        self._new_inodes: set[int] = set()
-        self.now_ms = now_ms
-        self.alone = alone
-        self.from_memory = from_memory  # on rows at hand: a try, to be validated
-        self.presumed: list[Key] = []  # to have no row
-        # The latest snapshot that needs what is changed here; None: nobody has looked.
-        self.covered: int | None = None
-        self.marked: list[tuple[int, ...]] = []  # see `mark`
-        self.reads: dict[Key, Entry] = {}
-        self.writes: dict[Key, Any] = {}
-        self.kept: list[Key] = []
-        self.touches: list[tuple[int, Counts, int]] = []  # directory, changes, mtime_ms or -1
-        self.bounds: list[Bound] = []
-        self.emptied: list[tuple[int, int]] = []
-        self.dropped: list[int] = []
-        self.forgotten: list[tuple[Key, int]] = []
-        self.totals_read: set[int] = set()
-        self.saw_uncommitted = False
-        self.encoded: dict[Key, bytes] = {}  # filled by `seal`
-        self.written: dict[Key, Entry] = {}  # filled by the runner once the run is accepted
-        self.order = 0
+    _view: View
+    now_ms: int
+    _next_number: NumberSource
+    alone: bool = False
+    from_memory: bool = False  # on rows at hand: a try, to be validated
+    known_txid: int | None = None  # of itself, if it is solitary
+    unused: Taken | None = None  # by a run of the same call, which lacked something
+    taken: Taken = []
+    _new_inodes: set[int] = set()
+    presumed: list[Key] = []  # to have no row
+    # The latest snapshot that needs what is changed here; None: nobody has looked.
+    covered: int | None = None
+    marked: list[tuple[int, ...]] = []  # see `mark`
+    reads: dict[Key, Entry] = {}
+    writes: dict[Key, Any] = {}
+    kept: list[Key] = []
+    touches: list[tuple[tuple[int, ...], Counts, int]] = []  # directories, changes, mtime_ms or -1
+    bounds: list[Bound] = []
+    emptied: list[tuple[int, int]] = []
+    dropped: list[int] = []
+    forgotten: list[tuple[Key, int]] = []
+    totals_read: set[int] = set()
+    saw_uncommitted: bool = False
+    encoded: dict[Key, bytes] = {}  # filled by `seal`
+    written: dict[Key, Entry] = {}  # filled by the runner once the run is accepted
+    order: int = 0
 
     # Reading.
 
@@ -229,8 +194,8 @@ class Transaction:
     def added(self, id: int) -> dict[int, int]:
         """What this transaction itself has added to a directory's totals so far."""
         added: dict[int, int] = {}
-        for directory, counts, _ in self.touches:
-            if directory == id:
+        for directories, counts, _ in self.touches:
+            if id in directories:
                 for count, change in counts:
                     added[count] = added.get(count, 0) + change
         return added
@@ -244,8 +209,8 @@ class Transaction:
     @property
     def txid(self) -> int:
         """The TxID of this very transaction; only of one that is solitary."""
-        assert self._txid is not None, "only who commits alone knows its TxID beforehand"
-        return self._txid
+        assert self.known_txid is not None, "only who commits alone knows its TxID beforehand"
+        return self.known_txid
 
     def put(self, key: Key, record: Any) -> None:
         """Write a record; it must have been looked for before."""
@@ -296,11 +261,13 @@ class Transaction:
 
     def add(self, id: int, counts: Counts, *, mtime_ms: int = -1) -> None:
         """Add to a directory's totals; never conflicts with another addition."""
-        self.touches.append((id, counts, mtime_ms))
+        self.touches.append(((id,), counts, mtime_ms))
 
     def add_to_each(self, ids: Iterable[int], counts: Counts) -> None:
         """Add the same to several directories."""
-        self.touches += [(id, counts, -1) for id in ids]
+        directories = tuple(ids)
+        if directories:
+            self.touches.append((directories, counts, -1))
 
     def bound(self, id: int, count: int, limit: int) -> None:
         """Only commit if this counter then does not exceed `limit`."""
@@ -331,9 +298,9 @@ class Transaction:
         A call that runs again, because a row was missing, is given the numbers it was given
         before: the row may be one that is looked for by them.
         """
-        for taken in self._unused or ():
+        for taken in self.unused or ():
             if taken[0] == counter:
-                self._unused.remove(taken)  # type: ignore[union-attr]
+                self.unused.remove(taken)  # type: ignore[union-attr]
                 break
         else:
             taken = (counter, self._next_number(counter))
