@@ -167,10 +167,13 @@ def fsync(call: IncomingCall, request: pb.FsyncRequestProto) -> None:
 
 @CALLS.handler
 def complete(call: IncomingCall, request: pb.CompleteRequestProto) -> None:
-    last = from_extended_block(request.last) if request.HasField("last") else None
-    path = _parse(request.src)
+    path, file_id = _parse(request.src), InodeId(request.fileId)
+    if not request.HasField("last"):  # of an empty file: there is nothing to wait for
+        call.run(files.complete, encode_bool, path, request.clientName, None, file_id)
+        return
     call.namenode.safe_mode.check_off("complete", (path,))
-    Completion(call, path, request.clientName, last, InodeId(request.fileId)).attempt()
+    last = from_extended_block(request.last)
+    Completion(call, path, request.clientName, last, file_id).attempt()
 
 
 class Completion:
@@ -181,7 +184,7 @@ class Completion:
     """
 
     def __init__(
-        self, call: IncomingCall, path: FsPath, holder: str, last: Block | None, file_id: InodeId
+        self, call: IncomingCall, path: FsPath, holder: str, last: Block, file_id: InodeId
     ) -> None:
         self._call = call
         self._arguments = (call.caller, path, holder, last, file_id)
@@ -197,8 +200,8 @@ class Completion:
     def _attempted(self, is_closed: bool | None, error: BaseException | None) -> None:
         if error is not None:
             self._call.fail(error)
-        elif is_closed or self._last is None:
-            self._call.answer(encode_bool(bool(is_closed)))
+        elif is_closed:
+            self._call.answer(encode_bool(True))
         elif self._loop.time() - self._began_s >= COMPLETE_WAIT_S:
             self._call.answer(encode_bool(False))
         else:
@@ -207,7 +210,6 @@ class Completion:
 
     def _again(self) -> None:
         assert self._timer is not None
-        assert self._last is not None
         self._timer.cancel()
         self._call.namenode.datanodes.stop_waiting(self._last.id, self._again)
         self.attempt()
