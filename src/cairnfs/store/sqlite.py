@@ -207,7 +207,8 @@ class SqliteStore:
             if backlog.knows(key):
                 version = backlog.version(key)
                 if version is not None:
-                    past.append(PastRow(key, base + order, version.since, version.id, version.data))
+                    id, since, data = version
+                    past.append(PastRow(key, base + order, since, id, data))
             else:
                 kept.append((key, base + order))
         covering = {touch.id: touch.covered for touch in batch.touches if touch.covered}

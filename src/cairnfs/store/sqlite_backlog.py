@@ -45,12 +45,8 @@ _KEEP_STORED = (
 )
 
 
-class Version(NamedTuple):
-    """What is in a row besides its key."""
-
-    id: int | None
-    since: int
-    data: bytes
+Version = tuple[int | None, int, bytes]
+"""What is in a row besides its key: its id, since when it is so, and its data."""
 
 
 class Addition(NamedTuple):
@@ -83,7 +79,7 @@ def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key
         last_txid,
         batch.size,
         batch.deletes,
-        [(key, Version(id, base + order, data)) for key, id, order, data, _ in batch.puts],
+        [(key, (id, base + order, data)) for key, id, order, data, _ in batch.puts],
         [
             (
                 id,
@@ -159,7 +155,7 @@ class Backlog:
     def row(self, key: Key) -> Row | None:
         """The row of a key that is known."""
         version = self._rows[key]
-        return None if version is None else Row(key, version.since, version.data)
+        return None if version is None else Row(key, version[1], version[2])
 
     def versions(self, keys: Iterable[Key]) -> dict[Key, int]:
         """Since when the rows are as they are, of those keys that are known."""
@@ -167,7 +163,7 @@ class Backlog:
         if rows.keys().isdisjoint(keys):
             return {}
         return {
-            key: ABSENT if (version := rows[key]) is None else version.since
+            key: ABSENT if (version := rows[key]) is None else version[1]
             for key in keys
             if key in rows
         }
@@ -194,8 +190,8 @@ class Backlog:
         rows = [row for row in stored if row.key not in self._rows]
         for key in self._keys_of_id.get((table, id), ()):
             version = self._rows[key]
-            if version is not None and version.id == id:
-                rows.append(Row(key, version.since, version.data))
+            if version is not None and version[0] == id:
+                rows.append(Row(key, version[1], version[2]))
         return rows
 
     def scan(self, scan: Scan, read: Callable[[Scan], list[tuple[Key, Row]]]) -> list[Row]:
@@ -249,11 +245,15 @@ class Backlog:
             db.executemany(_KEEP_STORED, [(*key, until) for key, until in sorted(self._kept)])
         if self._past:
             db.executemany(_KEEP, [(*key, *rest) for key, *rest in sorted(self._past)])
-        rows = sorted(self._rows.items())
-        deletes = [key for key, version in rows if version is None]
+        deletes, puts = [], []
+        for key in sorted(self._rows):
+            version = self._rows[key]
+            if version is None:
+                deletes.append(key)
+            else:
+                puts.append((*key, *version))
         if deletes:
             db.executemany(_DELETE, deletes)
-        puts = [(*key, *version) for key, version in rows if version is not None]
         if puts:
             db.executemany(_PUT, puts)
         if self._totals:
@@ -268,8 +268,8 @@ class Backlog:
     def _index(self, rows: Iterable[tuple[Key, Version | None]]) -> None:
         assert self._keys_of_id is not None
         for key, version in rows:
-            if version is not None and version.id is not None:
-                self._keys_of_id.setdefault((key[0], version.id), set()).add(key)
+            if version is not None and version[0] is not None:
+                self._keys_of_id.setdefault((key[0], version[0]), set()).add(key)
 
     def _keys_with_prefix(self, table: int, a: int) -> Collection[Key]:
         if self._keys_below is None:
