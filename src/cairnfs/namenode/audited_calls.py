@@ -295,7 +295,7 @@ _CAIRN_CALLS = {
     ),
     "removeSnapshotSchedule": Audited(_path("removeSnapshotSchedule")),
     "getSnapshotSchedules": Audited(_nothing("getSnapshotSchedules")),
-    "declareXAttr": Audited(_nothing("declareXAttr")),
+    "declareXAttr": Audited(lambda request: ("declareXAttr", request.name, request.kind)),
     "getDeclaredXAttrs": Audited(_nothing("getDeclaredXAttrs")),
     "unsetXAttr": Audited(_src("unsetXAttr"), has_status=True),
     "explainXAttrs": Audited(_src("explainXAttrs")),
