@@ -96,6 +96,7 @@ class Call(msgspec.Struct, eq=False):
     key: CallKey | None = None
     is_retry: bool = False
     conflicts: int = 0
+    lacked: int = 0  # how often something that it asked for had to be read first
     wanted: Reading | None = None
     numbers: list[tuple[str, int]] | None = None  # taken by a run that lacked something
     waiters: tuple[Done, ...] = ()  # for the same answer

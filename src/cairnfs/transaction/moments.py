@@ -61,9 +61,9 @@ class Moments:
         return self._times[place - 1] if place else 0
 
     def is_stale(self, now_ms: int) -> bool:
-        """Whether it is relied on, and others may have deleted snapshots meanwhile."""
+        """Whether it is relied on, and others may have deleted snapshots meanwhile; or not begun."""
         is_old = self._was_asked and not 0 <= now_ms - self._refreshed_ms < REFRESH_MS
-        return is_old or self.is_outdated
+        return is_old or self.is_outdated or self._known < 0
 
     async def refresh(self, store: Store, now_ms: int) -> None:
         """See what there is."""

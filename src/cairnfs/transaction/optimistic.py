@@ -65,6 +65,7 @@ log = logging.getLogger(__name__)
 TURN_MAX = 1024  # calls taken up before the next commit
 CACHE_ENTRIES_MAX = 400_000
 MARKS_MAX = 50_000  # directories, with those above
+LACKED_MAX = 8  # after which a call that only looks is one that looks at much
 HALVED_MIN = 16  # fewer calls are not worth two commits
 
 Commit = Callable[[Batch], Awaitable[int]]
@@ -121,8 +122,7 @@ class OptimisticRunner:
         if call.key is not None and not self._in_progress.admit(call, self._enqueue):
             return
         if call.operation.walks and self._cache is None:
-            reading = self._prefetch(call.arguments, self._memory)
-            self._walks.start(call, reading, self._answer)
+            self._walk(call)
         elif self._cache is None or call.operation.mutates or not self._is_quiet:
             self._enqueue(call)
         else:  # nothing to wait for: neither a row nor a commit
@@ -167,7 +167,7 @@ class OptimisticRunner:
     def _stranded(self, calls: list[Call]) -> list[Call]:
         """Those that nobody will answer: not answered, in no group, and not to run alone."""
         kept = {run.call for group in self._view.groups for run in group.runs}
-        kept.update(self._alone)
+        kept.update(self._alone, self._walks.calls)
         return [call for call in calls if not call.is_answered and call not in kept]
 
     async def _turn(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
@@ -310,6 +310,10 @@ class OptimisticRunner:
             if self._cache is None:  # from memory, it lacks the same as soon as it is read
                 wanted = call.wanted or self._prefetch(call.arguments, self._memory)
                 call.wanted = join_readings([wanted, missing.reading])
+                call.lacked += 1
+                if call.lacked > LACKED_MAX and not call.operation.mutates and not alone:
+                    self._walk(call)
+                    return True
             else:
                 assert from_memory, "a store of our own is read as rows are asked for"
             return False
@@ -508,6 +512,9 @@ class OptimisticRunner:
         else:
             self._arrived.append(call)
         self._wake()
+
+    def _walk(self, call: Call) -> None:
+        self._walks.start(call, self._prefetch(call.arguments, self._memory), self._answer)
 
     def _answer(self, call: Call, result: object, error: BaseException | None) -> None:
         if call.key is not None:

@@ -40,10 +40,12 @@ class Walks:
         self._loop = asyncio.get_running_loop()
         self._turns = asyncio.Semaphore(WALKS_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
+        self.calls: set[Call] = set()  # that are not answered yet
         self._closing = False
 
     def start(self, call: Call, reading: Reading, answer: Answer) -> None:
         """Run a call, with what it will most likely ask for in one read."""
+        self.calls.add(call)
         task = self._loop.create_task(self._run(call, reading, answer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -61,6 +63,7 @@ class Walks:
                 result = await self._walk(call, reading)
         except Exception as failure:  # a user's error or our own: either is the answer
             error = failure
+        self.calls.discard(call)
         answer(call, result, error)
 
     async def _walk(self, call: Call, reading: Reading) -> object:
