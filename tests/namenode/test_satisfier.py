@@ -171,6 +171,36 @@ def test_a_file_that_changes_while_its_blocks_wait(cluster: FakeCluster, is_dele
     assert cluster.types(block) == ({} if is_deleted else {"DISK": 3})
 
 
+def test_what_goes_into_the_trash_stays_until_it_comes_out(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c", types=ALL)
+    cluster.client.mkdirs("/d")
+    cluster.client.mkdirs("/user/hdfs/.Trash/Current")
+    set_policy(cluster, "/d", "COLD")
+    block = cluster.write("/d/f")
+    cluster.client.rename("/d/f", "/user/hdfs/.Trash/Current/f")
+    settle(cluster)
+    assert cluster.types(block) == {"ARCHIVE": 3}
+    cluster.client.rename("/user/hdfs/.Trash/Current/f", "/user/hdfs/f")
+    settle(cluster)
+    assert cluster.types(block) == {"DISK": 3}
+
+
+def test_what_only_a_snapshot_has_stays(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c", types=ALL)
+    cluster.client.mkdirs("/d")
+    set_policy(cluster, "/d", "COLD")
+    block = cluster.write("/d/f")
+    cluster.client.allow_snapshot("/d")
+    cluster.client.create_snapshot("/d", "s")
+    set_policy(cluster, "/d", "ALL_SSD")
+    cluster.thread.wait(cluster.namenode.satisfier._scan_subtrees())
+    assert left(cluster)[PlacementQueue.TO_DO] == 1
+    cluster.client.delete("/d/f")
+    settle(cluster)
+    assert cluster.types(block) == {"ARCHIVE": 3}
+    assert not cluster.moves
+
+
 # NameNodes that die.
 
 

@@ -144,6 +144,9 @@ class Satisfier:
     ) -> int:
         """Decide about one block; 1 if moves of it were ordered."""
         assert facts.placement is not None
+        if facts.policy_id is None:  # only snapshots have it any more
+            done.append(facts.placement)
+            return 0
         if facts.block.state is not BlockState.COMPLETE:
             return 0
         view = self._redundancy.view_of(facts)
