@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,43 @@ def test_a_subtree_without_change_is_not_looked_at(cluster: FakeCluster) -> None
     set_policy(cluster, "/y", "HOT")  # the same for it, but not for what is below
     settle(cluster)
     assert cluster.moves == 6
+
+
+def rows_written(cluster: FakeCluster, change: Callable[[], object]) -> int:
+    """How many rows a change writes and removes."""
+    store, commit, count = cluster.namenode.store, cluster.namenode.store.commit, 0
+
+    async def counting_commit(batch: Any) -> int:
+        nonlocal count
+        count += len(batch.puts) + len(batch.deletes)
+        return await commit(batch)
+
+    store.commit = counting_commit  # type: ignore[method-assign]
+    try:
+        change()
+    finally:
+        store.commit = commit  # type: ignore[method-assign]
+    return count
+
+
+def test_a_policy_costs_the_same_whatever_is_below(sqlite_cluster: FakeCluster) -> None:
+    cluster = sqlite_cluster
+    for path, files in (("/few", 1), ("/many", 300)):
+        for n in range(files):
+            cluster.client.mkdirs(f"{path}/{n}")
+    cluster.client.mkdirs("/to")
+    set_policy(cluster, "/to", "WARM")
+    few, many = (
+        [
+            rows_written(cluster, lambda path=path: set_policy(cluster, path, "COLD")),  # type: ignore[misc]
+            rows_written(cluster, lambda path=path: cluster.client.rename(path, f"/to{path}")),  # type: ignore[misc]
+            rows_written(cluster, lambda path=path: unset_policy(cluster, f"/to{path}")),  # type: ignore[misc]
+        ]
+        for path in ("/few", "/many")
+    )
+    assert few[:2] == many[:2] == [2, 2]  # the inode, and a row for the satisfier
+    assert max(few) <= 4
+    assert many[2] <= few[2]
 
 
 def test_what_is_moved_on_while_it_waits_is_not_missed(cluster: FakeCluster) -> None:
