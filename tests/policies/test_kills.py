@@ -72,7 +72,9 @@ def kill_while_it_works(
 def check(tmp_path: Path, directories: int, files: int, kills_min: int, kills_max: int) -> None:
     chance = random.Random(7)
     with (
-        Cluster(tmp_path / "cluster", storage_types=TYPES) as cluster,
+        Cluster(
+            tmp_path / "cluster", storage_types=TYPES, stale_after_s=30.0, dead_after_s=120.0
+        ) as cluster,
         cairnfs.connect(cluster.uri) as fs,
     ):
         paths = make_tree(fs, directories, files)
