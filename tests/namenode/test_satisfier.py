@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,43 @@ def test_a_subtree_without_change_is_not_looked_at(cluster: FakeCluster) -> None
     assert cluster.moves == 6
 
 
+def rows_written(cluster: FakeCluster, change: Callable[[], object]) -> int:
+    """How many rows a change writes and removes."""
+    store, commit, count = cluster.namenode.store, cluster.namenode.store.commit, 0
+
+    async def counting_commit(batch: Any) -> int:
+        nonlocal count
+        count += len(batch.puts) + len(batch.deletes)
+        return await commit(batch)
+
+    store.commit = counting_commit  # type: ignore[method-assign]
+    try:
+        change()
+    finally:
+        store.commit = commit  # type: ignore[method-assign]
+    return count
+
+
+def test_a_policy_costs_the_same_whatever_is_below(sqlite_cluster: FakeCluster) -> None:
+    cluster = sqlite_cluster
+    for path, files in (("/few", 1), ("/many", 300)):
+        for n in range(files):
+            cluster.client.mkdirs(f"{path}/{n}")
+    cluster.client.mkdirs("/to")
+    set_policy(cluster, "/to", "WARM")
+    few, many = (
+        [
+            rows_written(cluster, lambda path=path: set_policy(cluster, path, "COLD")),  # type: ignore[misc]
+            rows_written(cluster, lambda path=path: cluster.client.rename(path, f"/to{path}")),  # type: ignore[misc]
+            rows_written(cluster, lambda path=path: unset_policy(cluster, f"/to{path}")),  # type: ignore[misc]
+        ]
+        for path in ("/few", "/many")
+    )
+    assert few[:2] == many[:2] == [2, 2]  # the inode, and a row for the satisfier
+    assert max(few) <= 4
+    assert many[2] <= few[2]
+
+
 def test_what_is_moved_on_while_it_waits_is_not_missed(cluster: FakeCluster) -> None:
     """From a directory that is still to be looked at to one that was."""
     cluster.add("a", "b", "c", types=ALL)
@@ -169,6 +207,36 @@ def test_a_file_that_changes_while_its_blocks_wait(cluster: FakeCluster, is_dele
         unset_policy(cluster, "/d")
     settle(cluster)
     assert cluster.types(block) == ({} if is_deleted else {"DISK": 3})
+
+
+def test_what_goes_into_the_trash_stays_until_it_comes_out(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c", types=ALL)
+    cluster.client.mkdirs("/d")
+    cluster.client.mkdirs("/user/hdfs/.Trash/Current")
+    set_policy(cluster, "/d", "COLD")
+    block = cluster.write("/d/f")
+    cluster.client.rename("/d/f", "/user/hdfs/.Trash/Current/f")
+    settle(cluster)
+    assert cluster.types(block) == {"ARCHIVE": 3}
+    cluster.client.rename("/user/hdfs/.Trash/Current/f", "/user/hdfs/f")
+    settle(cluster)
+    assert cluster.types(block) == {"DISK": 3}
+
+
+def test_what_only_a_snapshot_has_stays(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c", types=ALL)
+    cluster.client.mkdirs("/d")
+    set_policy(cluster, "/d", "COLD")
+    block = cluster.write("/d/f")
+    cluster.client.allow_snapshot("/d")
+    cluster.client.create_snapshot("/d", "s")
+    set_policy(cluster, "/d", "ALL_SSD")
+    cluster.thread.wait(cluster.namenode.satisfier._scan_subtrees())
+    assert left(cluster)[PlacementQueue.TO_DO] == 1
+    cluster.client.delete("/d/f")
+    settle(cluster)
+    assert cluster.types(block) == {"ARCHIVE": 3}
+    assert not cluster.moves
 
 
 # NameNodes that die.

@@ -54,9 +54,11 @@ def wait_for_types(cluster: Cluster, path: str, **expected: int) -> None:
     cluster.wait_until(are_there, f"{path} is on {expected}", MOVE_LIMIT_S)
 
 
-def wait_until_satisfied(fs: cairnfs.FileSystem, cluster: Cluster) -> None:
+def wait_until_satisfied(
+    fs: cairnfs.FileSystem, cluster: Cluster, limit_s: float = MOVE_LIMIT_S
+) -> None:
     cluster.wait_until(
-        lambda: fs.storage_policy_work().is_done, "the satisfier has nothing to do", MOVE_LIMIT_S
+        lambda: fs.storage_policy_work().is_done, "the satisfier has nothing to do", limit_s
     )
 
 

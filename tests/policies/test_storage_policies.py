@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+
 import pytest
 from tests.policies.clusters import (
     MIB,
@@ -13,13 +15,19 @@ from tests.policies.clusters import (
 )
 
 import cairnfs
+from cairnfs.datanode.calls import RpcCaller
 from cairnfs.errors import (
     AccessControlException,
     FileNotFoundException,
     HadoopIllegalArgumentException,
+    IllegalArgumentException,
     SnapshotAccessControlException,
 )
+from cairnfs.network.address import Address
 from cairnfs.testing.cluster import Cluster
+from cairnfs.testing.ports import HOST
+from cairnfs.wire.proto import client_datanode_pb2
+from cairnfs.wire.protocols import CLIENT_DATANODE_PROTOCOL
 
 PLACES = {
     "HOT": {"DISK": 3},
@@ -179,3 +187,31 @@ def test_mistakes(cluster: Cluster, fs: cairnfs.FileSystem, folder: str) -> None
         pytest.raises(AccessControlException, match="user=somebody, access=WRITE"),
     ):
         other.set_storage_policy(folder, "COLD")
+
+
+def test_how_fast_replicas_move_is_told_to_datanodes(
+    cluster: Cluster, fs: cairnfs.FileSystem
+) -> None:
+    def bandwidths() -> set[int]:
+        found = set()
+        for node in cluster.datanodes:
+            caller = RpcCaller(
+                Address(HOST, node.ipc_port), CLIENT_DATANODE_PROTOCOL, getpass.getuser()
+            )
+            request = client_datanode_pb2.GetBalancerBandwidthRequestProto()
+            answer = caller.call("getBalancerBandwidth", request)
+            caller.close()
+            assert isinstance(answer, client_datanode_pb2.GetBalancerBandwidthResponseProto)
+            found.add(answer.bandwidth)
+        return found
+
+    assert bandwidths() == {100 << 20}
+    fs.set_balancer_bandwidth(50 << 20)
+    cluster.wait_until(lambda: bandwidths() == {50 << 20}, "all know the new bandwidth")
+    with pytest.raises(IllegalArgumentException, match="Bandwidth 0 is not"):
+        fs.set_balancer_bandwidth(0)
+    with (
+        cairnfs.connect(cluster.uri, user="somebody") as other,
+        pytest.raises(AccessControlException, match="Superuser privilege is required"),
+    ):
+        other.set_balancer_bandwidth(1)

@@ -45,6 +45,7 @@ from cairnfs.namenode.datanodes import DataNodes, Transfer
 from cairnfs.namenode.departures import Departures
 from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namesystem.block_recovery import recover_deleted
+from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
 from cairnfs.namesystem.redundancy import (
     BlockFacts,
     Settled,
@@ -265,7 +266,7 @@ class Redundancy:
         return BlockView(
             length_bytes=facts.block.replica_bytes,
             replication=facts.file.effective_replication,
-            policy=policy_by_id(facts.policy_id) or DEFAULT,
+            policy=policy_by_id(facts.policy_id or POLICY_UNSPECIFIED) or DEFAULT,
             replicas=tuple(replicas),
             state=facts.block.state,
             pending=self._pending_targets(facts.block.id, replicas),

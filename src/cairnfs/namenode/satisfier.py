@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 SCANS_AT_ONCE = 8  # pages of directories looked at in one step
 BLOCKS_PAGE = 100  # blocks looked at in one step
-MOVES_PER_NODE_MAX = 16  # under way, from or to a DataNode
+MOVES_PER_NODE_MAX = 32  # under way, from or to a DataNode
 MOVE_LIMIT_S = 120.0  # what is not there by then is ordered again
 RETRY_S = 30.0  # how often it is tried again what found no place
 
@@ -144,6 +144,9 @@ class Satisfier:
     ) -> int:
         """Decide about one block; 1 if moves of it were ordered."""
         assert facts.placement is not None
+        if facts.policy_id is None:  # only snapshots have it any more
+            done.append(facts.placement)
+            return 0
         if facts.block.state is not BlockState.COMPLETE:
             return 0
         view = self._redundancy.view_of(facts)

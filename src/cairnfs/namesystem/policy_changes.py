@@ -24,11 +24,15 @@ from cairnfs.namesystem.attribute_rules import AttributeKind, resolve, take_step
 from cairnfs.namesystem.inheritance import STORAGE_POLICY, decide, find_declaration, steps
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import Lookup
+from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED, policy_of
 from cairnfs.store.base import Key
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
+from cairnfs.trash_names import TRASH
+
+_TRASH = TRASH.encode()
 
 
 class PolicyScan(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -124,15 +128,17 @@ def note_move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode
     """An inode is about to be moved: it takes the policy of the directory that it comes into.
 
     If it comes from where blocks have yet to be looked at, its own are looked at as well: those
-    there may be done with where it goes.
+    there may be done with where it goes.  What goes into the trash stays where it is, since it
+    is likely to be deleted; so it is looked at when it comes out.
     """
-    if not is_used(source.inodes[0]):
+    if not is_used(source.inodes[0]) or _is_trash(destination.path):
         return
     after = policy_id_at(destination.ancestors)
     pending = [scan_key(each.id) for each in source.inodes]
     tx.need((*_marks_of((inode,)), *pending))
     if (
         not is_same(policy_id_of(source), after)
+        or _is_trash(source.path)
         or _is_marked(tx, inode)
         or any(tx.get(key) is not None for key in pending)
     ):
@@ -147,6 +153,10 @@ def note_rollback(tx: Transaction, lookup: Lookup, restored: Inode) -> None:
     tx.need((*_marks_of(lookup.inodes), scan_key(restored.id)))
     if not is_same(policy_id_of(lookup), after) or _is_marked(tx, restored):
         request_scan(tx, restored)
+
+
+def _is_trash(path: FsPath) -> bool:
+    return _TRASH in path.components
 
 
 def _mark(tx: Transaction, directories: Sequence[Inode]) -> None:

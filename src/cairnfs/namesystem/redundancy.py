@@ -45,7 +45,7 @@ class BlockFacts(msgspec.Struct, frozen=True, gc=False):
     replicas: list[tuple[StorageNumber, Replica]]
     deleting: list[tuple[StorageNumber, Invalidation]]
     news: Check | None  # in the queue NEW
-    policy_id: int = POLICY_UNSPECIFIED  # where its replicas belong
+    policy_id: int | None = POLICY_UNSPECIFIED  # where its replicas belong; None: where they are
     placement: Placement | None = None  # they may not be there
 
 
@@ -128,12 +128,14 @@ def _inspect(tx: Transaction, block_id: BlockId, has_policies: bool) -> BlockFac
     ]
     news: Check | None = tx.get(check_key(block_id))
     placement = find_placement(tx, block_id)
-    policy_id = _policy_of(tx, files, placement) if has_policies else POLICY_UNSPECIFIED
+    policy_id: int | None = POLICY_UNSPECIFIED
+    if has_policies or placement is not None:
+        policy_id = _policy_of(tx, files, placement)
     replicas = replicas_of(tx, block_id)
     return BlockFacts(newest[1], file, replicas, deleting, news, policy_id, placement)
 
 
-def _policy_of(tx: Transaction, files: Sequence[Inode], placement: Placement | None) -> int:
+def _policy_of(tx: Transaction, files: Sequence[Inode], placement: Placement | None) -> int | None:
     """The policy of a block's file; of several that share it, the one for what is used most.
 
     Their numbers are in that order.  What only snapshots have stays where it is.
@@ -143,7 +145,7 @@ def _policy_of(tx: Transaction, files: Sequence[Inode], placement: Placement | N
         way = way_to(tx, file)
         if way is not None:
             found.append(policy_id_at(way) or DEFAULT.id)
-    return max(found, default=POLICY_UNSPECIFIED)
+    return max(found, default=None)
 
 
 def _file_of(tx: Transaction, inode_id: int) -> Inode | None:
