@@ -24,6 +24,7 @@
 | IDENTITIES    | 0            | inode id      |              | under what id it is found now     |
 | LAYERED       | 0            | TxID, inode   |              | directories that have an origin   |
 | ROOT_SNAPSHOT | 0            |               |              | the one of the whole file system  |
+| VIEWS         | 0            | number        |              | moments held for who reads all    |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
 packs a TxID and an id.  Totals are past rows of their own, as if they were rows of TOTALS.
@@ -62,6 +63,7 @@ class Table(enum.IntEnum):
     IDENTITIES = 19
     LAYERED = 20
     ROOT_SNAPSHOT = 21
+    VIEWS = 25
     TOTALS = 100  # of past rows only
 
 
