@@ -25,7 +25,7 @@ from cairnfs.client.calls import PathLike
 from cairnfs.client.messages import decode_block_location, decode_server_defaults
 from cairnfs.client.namenode import NameNodes
 from cairnfs.client.records import BlockLocation, FileChecksum, ServerDefaults
-from cairnfs.client.root_snapshot import RootSnapshots
+from cairnfs.client.views import Views
 from cairnfs.errors import HadoopIllegalArgumentException, HdfsError
 from cairnfs.network.address import Address
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cairnfs.client.copying import Copied, ProgressCallback
     from cairnfs.client.reader import InputStream
     from cairnfs.client.streams import Streams
-    from cairnfs.client.writer import OutputStream
+from cairnfs.client.writer import OutputStream
 
 TIMEOUT_S = 60.0
 PATIENCE_S = 60.0
@@ -71,7 +71,7 @@ def connect(
     )
 
 
-class FileSystem(RootSnapshots, Administration):
+class FileSystem(Views, Administration):
     """A connection to a cluster; `close` it, or use it in a `with` statement."""
 
     def __init__(

@@ -289,6 +289,8 @@ _CAIRN_CALLS = {
     ),
     "removeSnapshotSchedule": Audited(_path("removeSnapshotSchedule")),
     "getSnapshotSchedules": Audited(_nothing("getSnapshotSchedules")),
+    "openView": Audited(_path("openView")),
+    "scanView": Audited(_nothing("scanView")),
 }
 
 AUDITED: dict[Method, Audited] = {

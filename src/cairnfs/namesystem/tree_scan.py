@@ -25,6 +25,7 @@ from cairnfs.transaction.calls import operation
 from cairnfs.transaction.rows import Rows
 from cairnfs.transaction.transaction import Transaction
 
+FORMAT = 1  # of the records that readers are sent
 PAGE_INODES = 10_000
 PAGE_DIRECTORIES = 1_000  # listed for one page, however little is in them
 SPLIT_CHILDREN = 20_000  # looked at by one split
