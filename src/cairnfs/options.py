@@ -265,6 +265,22 @@ OPTIONS: tuple[Option, ...] = (
         flag="--sync-on-close",
         hadoop="dfs.datanode.synconclose",
     ),
+    Option(
+        "datanode",
+        "move_bytes_per_s",
+        100 << 20,
+        "how fast replicas are moved to where their storage policy or a balancer wants them",
+        _positive,
+        hadoop="dfs.datanode.balance.bandwidthPerSec",
+    ),
+    Option(
+        "datanode",
+        "moves_max",
+        100,
+        "how many are moved at a time",
+        _positive,
+        hadoop="dfs.datanode.balance.max.concurrent.moves",
+    ),
     # `cairn cluster`.
     Option("cluster", "datanodes", 3, "how many a new `cairn cluster` has", _between(1, 100)),
     # Any node.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import enum
+from typing import NamedTuple
 
 from cairnfs.errors import HadoopIllegalArgumentException, IOException
 
@@ -24,6 +25,21 @@ class XAttrNamespace(enum.IntEnum):
     SECURITY = 2
     SYSTEM = 3
     RAW = 4
+
+
+class XAttrName(NamedTuple):
+    """Which attribute is meant."""
+
+    namespace: int
+    name: str
+
+    @staticmethod
+    def parse(text: str) -> XAttrName:
+        """From text such as "user.author"."""
+        return XAttrName(*parse_name(text))
+
+    def __str__(self) -> str:
+        return format_name(self.namespace, self.name)
 
 
 def parse_name(text: str) -> tuple[XAttrNamespace, str]:

@@ -47,7 +47,7 @@ def begin_block(client: ClientProtocol, path: str, previous: Block | None = None
         client.client_name,
         previous,
         InodeId(0),
-        lambda file: (DISK,),
+        lambda file, policy_id: (DISK,),
     )
     return msgspec.structs.replace(
         located.block, length_bytes=LENGTH, state=BlockState.COMPLETE, targets=()

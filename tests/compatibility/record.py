@@ -17,7 +17,7 @@ from tests.compatibility.shell import FsShell, Outcome
 from tests.compatibility.transcript import Entry, read_script, run_script, write_transcript
 
 HERE = Path(__file__).parent
-SCRIPTS = ("fsshell.txt", "snapshots.txt", "xattrs.txt")
+SCRIPTS = ("fsshell.txt", "snapshots.txt", "xattrs.txt", "policies.txt")
 GOLDEN = HERE / "golden"
 BIG_BYTES = 300_000
 BLOCK_BYTES = 1 << 20

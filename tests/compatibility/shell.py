@@ -22,6 +22,10 @@ FILL = "fill"  # or, instead of a method: give a path as many attributes
 OPENED = ("java.lang", "java.util", "java.io", "java.net", "sun.nio.ch")
 
 
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value.toString())
+
+
 def why_not() -> str | None:
     """What lacks here to run Java clients, if anything does."""
     if shutil.which("java") is None:
@@ -117,11 +121,13 @@ class FsShell:
         if isinstance(result, JavaMap):
             return "\n".join(f"{name}={bytes(result[name]).hex()}" for name in sorted(result))
         if isinstance(result, JavaList):
-            return "\n".join(sorted(result))
+            return "\n".join(sorted(map(_text, result)))
         if not isinstance(result, JavaArray):
             return str(result.toString() if hasattr(result, "toString") else result)
         return "\n".join(
             f"{each.getFullPath()} {each.getSnapshotNumber()} of {each.getSnapshotQuota()}"
+            if each.getClass().getSimpleName() == "SnapshottableDirectoryStatus"
+            else _text(each)
             for each in result
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,14 @@ from tests.datanode.client import (
     write_block,
 )
 from tests.datanode.conftest import StartNode
-from tests.datanode.namenode import FakeNameNode
+from tests.datanode.namenode import POOL, FakeNameNode
 
 from cairnfs.datanode.node import DataNode
 from cairnfs.datanode.replica import Block, ReplicaState
 from cairnfs.datanode.storage import StorageType
 from cairnfs.errors import IOException
 from cairnfs.wire.proto import data_transfer_pb2 as pb
+from cairnfs.wire.proto import datanode_pb2 as dn_pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.transfer import Op, Stage, Status, encode_request
 
@@ -144,3 +146,92 @@ def test_what_is_corrupt_does_not_move(start_node: StartNode, tmp_path: Path) ->
         node.replicas.move(BLOCK, StorageType.SSD, "")
     assert node.replicas.get(BLOCK.id).volume.storage_type is StorageType.DISK
     assert not list(node.volumes.good[1].tmp.iterdir())
+
+
+def move_command(block: Block, target: DataNode, type: StorageType) -> dn_pb.DatanodeCommandProto:
+    command = dn_pb.DatanodeCommandProto(cmdType=dn_pb.DatanodeCommandProto.BlockCommand)
+    moves = command.blkCmd
+    moves.action = dn_pb.BlockCommandProto.TRANSFER
+    moves.blockPoolId, moves.isMove = POOL, True
+    moves.blocks.add(blockId=block.id, genStamp=block.generation_stamp, numBytes=len(DATA))
+    moves.targets.add(datanodes=[datanode_info(target)])
+    moves.targetStorageTypes.add(storageTypes=[hdfs_pb2.StorageTypeProto.Value(type.name)])
+    moves.targetStorageUuids.add(storageUuids=[""])
+    return command
+
+
+def test_a_namenode_has_a_replica_moved_to_another_datanode(
+    start_node: StartNode, namenode: FakeNameNode, tmp_path: Path
+) -> None:
+    """It stays where it was as well, until the NameNode has it deleted."""
+    source = start_node("dn0")
+    target = start_node("dn1", data=f"{tmp_path}/a,[ARCHIVE]{tmp_path}/b")
+    write_block([source], BLOCK, DATA)
+    namenode.command(source.uuid, move_command(BLOCK, target, StorageType.ARCHIVE))
+    namenode.wait_until_received(target.uuid, BLOCK.id)
+    assert namenode.received[target.uuid, BLOCK.id].deleteHint == source.uuid
+    assert target.replicas.get(BLOCK.id).volume.storage_type is StorageType.ARCHIVE
+    for node in (source, target):
+        assert read_block(node, BLOCK, 0, len(DATA)) == DATA
+
+
+def test_a_namenode_has_a_replica_moved_to_another_volume(
+    start_node: StartNode, namenode: FakeNameNode, tmp_path: Path
+) -> None:
+    node = start_node(data=f"{tmp_path}/a,[ARCHIVE]{tmp_path}/b")
+    write_block([node], BLOCK, DATA)
+    namenode.wait_until_received(node.uuid, BLOCK.id)
+    namenode.command(node.uuid, move_command(BLOCK, node, StorageType.ARCHIVE))
+    namenode.wait_for(lambda: namenode.received[node.uuid, BLOCK.id].deleteHint == node.uuid)
+    assert node.replicas.get(BLOCK.id).volume.storage_type is StorageType.ARCHIVE
+    assert len(node.replicas) == 1
+
+
+def test_a_replica_does_not_move_to_a_type_that_is_not_there(
+    start_node: StartNode, namenode: FakeNameNode
+) -> None:
+    node, other = start_node("dn0"), start_node("dn1")
+    write_block([node], BLOCK, DATA)
+    for target in (node, other):
+        namenode.command(node.uuid, move_command(BLOCK, target, StorageType.SSD))
+    seen = len(namenode.heartbeats)
+    namenode.wait_for(lambda: len(namenode.heartbeats) > seen + 10)
+    assert read_block(node, BLOCK, 0, len(DATA)) == DATA
+    assert other.replicas.find(BLOCK.id) is None
+
+
+def test_only_so_many_replicas_move_at_a_time(start_node: StartNode, tmp_path: Path) -> None:
+    node = start_node(data=f"{tmp_path}/a,[SSD]{tmp_path}/b", moves_max=1)
+    write_block([node], BLOCK, DATA)
+    request = pb.OpReplaceBlockProto(delHint=node.uuid, source=datanode_info(node))
+    request.storageType = hdfs_pb2.SSD
+    request.header.block.CopyFrom(extended(BLOCK))
+    with node.move_limits.move("test"):
+        connection = connect(node)
+        connection.send(encode_request(Op.REPLACE_BLOCK, request))
+        response = connection.read_message(pb.BlockOpResponseProto)
+        assert response.status == Status.ERROR
+        assert "threads quota=1 is exceeded" in response.message
+    connection = connect(node)
+    connection.send(encode_request(Op.REPLACE_BLOCK, request))
+    assert connection.read_message(pb.BlockOpResponseProto).status == Status.SUCCESS
+    assert node.move_limits.moves == 0
+
+
+def test_moves_keep_to_a_rate_that_a_namenode_sets(
+    start_node: StartNode, namenode: FakeNameNode
+) -> None:
+    node = start_node()
+    command = dn_pb.DatanodeCommandProto(
+        cmdType=dn_pb.DatanodeCommandProto.BalancerBandwidthCommand
+    )
+    command.balancerCmd.bandwidth = 50_000
+    namenode.command(node.uuid, command)
+    throttle = node.move_limits.throttle
+    namenode.wait_for(lambda: throttle.bytes_per_s == 50_000)
+    began_s = time.monotonic()
+    for _ in range(4):
+        throttle.wait(10_000)
+    assert (
+        time.monotonic() - began_s >= 0.4
+    )  # 40,000 bytes take 0.8 s; the last, and a piece, are not waited for

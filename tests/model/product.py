@@ -25,9 +25,9 @@ from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.snapshot_diff import DiffEntry
 from cairnfs.namesystem.status import FileStatus
-from cairnfs.namesystem.xattrs import XAttrName
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import CallKey, Operation
+from cairnfs.xattr_text import XAttrName
 
 _COUNT_ROWS = (
     "SELECT t, count(*) FROM records GROUP BY t UNION ALL"

@@ -65,5 +65,7 @@ def test_the_steps_know_all_calls() -> None:
     calls -= {"create_snapshot"}  # one of create_snapshots
     calls -= {"snapshot_changes"}  # see tests/snapshots/test_random_changes.py
     calls = {name for name in calls if "root_snapshot" not in name}  # see test_root_snapshot.py
+    # See tests/attributes.
+    calls -= {"declare_xattr", "list_declared_xattrs", "unset_xattr", "explain_xattrs"}
     known = OPERATIONS.keys() | SNAPSHOT_OPERATIONS.keys()
     assert {name for name in calls if not name.startswith("_")} == known

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,13 +58,23 @@ class FakeDataNode:
     """What a DataNode says to one NameNode."""
 
     def __init__(
-        self, cluster: FakeCluster, name: str, *, storages: int = 1, rack: str = "", port: int = 0
+        self,
+        cluster: FakeCluster,
+        name: str,
+        *,
+        storages: int = 1,
+        rack: str = "",
+        port: int = 0,
+        types: Sequence[str] = (),
     ) -> None:
+        """With `types`, it has a storage of each of them."""
         self.cluster = cluster
         self.name = name
         self.rack = rack
         self.port = port or 9000 + len(cluster.nodes)
-        self.disk: dict[str, dict[int, OnDisk]] = {f"DS-{name}-{n}": {} for n in range(storages)}
+        numbers = range(len(types) or storages)
+        self.disk: dict[str, dict[int, OnDisk]] = {f"DS-{name}-{n}": {} for n in numbers}
+        self.types = dict(zip(self.disk, types or ["DISK"] * storages, strict=True))
         self.registration = pb.DatanodeRegistrationProto()
         self.is_up = True
         self.told: list[int] = []  # blocks that it was told to delete
@@ -118,7 +128,7 @@ class FakeDataNode:
         )
         for id in self.disk:
             report = request.reports.add(storageUuid=id, failed=id in failed)
-            report.storage.storageUuid = id
+            report.storage.CopyFrom(self._storage(id))
             report.capacity = report.remaining = 1 << 40
         response: pb.HeartbeatResponseProto = self.client.call("sendHeartbeat", request)
         for command in response.cmds:
@@ -196,14 +206,46 @@ class FakeDataNode:
             for block in command.blocks:
                 self.delete(block.blockId, block.genStamp)
             return
-        for block, infos in zip(command.blocks, command.targets, strict=True):
+        if command.isMove:
+            self._move(command)
+            return
+        for block, infos, ids in zip(
+            command.blocks, command.targets, command.targetStorageUuids, strict=True
+        ):
             source = self.find(block.blockId)
             if source is None or source.is_rotten:
                 continue
-            for info in infos.datanodes:
+            for info, id in zip(infos.datanodes, ids.storageUuids, strict=True):
                 target = self.cluster.nodes[info.id.datanodeUuid]
                 if target.is_up and target.find(block.blockId) is None:
-                    target.receive(block.blockId, block.genStamp, block.numBytes)
+                    storage = list(target.disk).index(id)
+                    target.receive(block.blockId, block.genStamp, block.numBytes, storage)
+
+    def _move(self, command: pb.BlockCommandProto) -> None:
+        """Have replicas go elsewhere, as `datanode.moving` does."""
+        for block, infos, ids in zip(
+            command.blocks, command.targets, command.targetStorageUuids, strict=True
+        ):
+            found, target = self.find(block.blockId), infos.datanodes[0].id.datanodeUuid
+            taker = self.cluster.nodes[target]
+            if found is None or found.is_rotten or not taker.is_up:
+                continue
+            self.cluster.moves += 1
+            if taker is self:
+                for blocks in self.disk.values():
+                    blocks.pop(block.blockId, None)
+            elif taker.find(block.blockId) is not None:
+                continue
+            storage_id = ids.storageUuids[0]
+            taker.disk[storage_id][block.blockId] = OnDisk(block.genStamp, block.numBytes)
+            taker.send_change(
+                storage_id,
+                Change.RECEIVED,
+                block.blockId,
+                block.genStamp,
+                block.numBytes,
+                self.name,
+            )
 
     def is_about_to_delete(self, block_id: int) -> bool:
         return any(
@@ -235,14 +277,20 @@ class FakeDataNode:
                 del blocks[block_id]
                 self.send_change(id, Change.DELETED, block_id, found.stamp, found.length)
 
-    def send_change(self, storage_id: str, status: Any, id: int, stamp: int, length: int) -> None:
+    def _storage(self, id: str) -> hdfs_pb2.DatanodeStorageProto:
+        type = hdfs_pb2.StorageTypeProto.Value(self.types.get(id, "DISK"))
+        return hdfs_pb2.DatanodeStorageProto(storageUuid=id, storageType=type)
+
+    def send_change(
+        self, storage_id: str, status: Any, id: int, stamp: int, length: int, hint: str = ""
+    ) -> None:
         request = pb.BlockReceivedAndDeletedRequestProto(
             registration=self.registration, blockPoolId=self.cluster.namenode.block_pool_id
         )
         blocks = request.blocks.add(storageUuid=storage_id)
-        blocks.storage.storageUuid = storage_id
+        blocks.storage.CopyFrom(self._storage(storage_id))
         block = hdfs_pb2.BlockProto(blockId=id, genStamp=stamp, numBytes=length)
-        blocks.blocks.add(block=block, status=status)
+        blocks.blocks.add(block=block, status=status, deleteHint=hint)
         self.client.call("blockReceivedAndDeleted", request)
 
     def make_report(self, *, with_lease: bool = True) -> pb.BlockReportRequestProto:
@@ -259,7 +307,7 @@ class FakeDataNode:
         request.context.leaseId = lease
         for id, blocks in self.disk.items():
             report = request.reports.add(numberOfBlocks=len(blocks))
-            report.storage.storageUuid = id
+            report.storage.CopyFrom(self._storage(id))
             report.blocksBuffers.append(encode_blocks(blocks))
         return request
 
@@ -287,6 +335,7 @@ class FakeCluster:
         self.clock = clock
         self.now_s = 0.0
         self.nodes: dict[str, FakeDataNode] = {}
+        self.moves = 0  # of replicas, that were ordered and done
         self.client: ClientProtocol = thread.client()
         self.namenode.datanodes.random.seed(1)
         self.namenode.datanodes.now_s = lambda: self.now_s
@@ -297,8 +346,12 @@ class FakeCluster:
     def namenode(self) -> NameNode:
         return self.thread.namenode
 
-    def add(self, *names: str, storages: int = 1, rack: str = "") -> list[FakeDataNode]:
-        added = [FakeDataNode(self, name, storages=storages, rack=rack) for name in names]
+    def add(
+        self, *names: str, storages: int = 1, rack: str = "", types: Sequence[str] = ()
+    ) -> list[FakeDataNode]:
+        added = [
+            FakeDataNode(self, name, storages=storages, rack=rack, types=types) for name in names
+        ]
         for node in added:
             self.nodes[node.name] = node
             node.port = 9000 + len(self.nodes)
@@ -435,6 +488,15 @@ class FakeCluster:
         return [
             storage.number for node in self.namenode.datanodes for storage in node.record.storages
         ]
+
+    def types(self, block: Block) -> Counter[str]:
+        """On what types of storage the replicas really are."""
+        return Counter(
+            node.types[id]
+            for node in self.nodes.values()
+            for id, blocks in node.disk.items()
+            if block.id in blocks
+        )
 
     def holders(self, block: Block) -> list[str]:
         """Who really has the block, as it should be."""

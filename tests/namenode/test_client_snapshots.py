@@ -314,6 +314,15 @@ def clone(client: RpcClient, path: str, name: str, destination: str) -> None:
     client.call("cloneSnapshot", request, CAIRN_PROTOCOL)
 
 
+def test_a_located_listing_of_a_clone_has_the_blocks_of_the_original(client: RpcClient) -> None:
+    write(client, "/d/file")
+    take(client, "/d", "s1")
+    clone(client, "/d", "s1", "/clone")
+    file, sub = listing(client, "/clone", located=True).dirList.partialListing
+    assert file.HasField("locations")
+    assert not sub.HasField("locations")
+
+
 def test_a_clone_goes_its_own_way(client: RpcClient) -> None:
     take(client, "/d", "s1")
     clone(client, "/d", "s1", "/clone")

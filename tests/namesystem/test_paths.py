@@ -16,6 +16,7 @@ from cairnfs.errors import (
     IOException,
     PathComponentTooLongException,
 )
+from cairnfs.namesystem import paths
 from cairnfs.namesystem.paths import ROOT, FsPath, check_component_length
 
 parse = FsPath.parse
@@ -71,6 +72,43 @@ def test_refused(text: str | bytes) -> None:
     with pytest.raises(InvalidPathException, match=r"^Invalid path name ") as caught:
         parse(text)
     str(caught.value).encode()  # the message can be sent
+
+
+odd_names = st.sampled_from(
+    [
+        "",
+        "a",
+        "b c",
+        ".",
+        "..",
+        ".snapshot",
+        ".reserved",
+        ".x",
+        "\0",
+        "\ud800",
+        "\u202e",
+        "é",
+        "a:b",
+    ]
+)
+
+
+@given(st.lists(st.one_of(odd_names, names), max_size=4), st.lists(odd_names, max_size=2))
+def test_a_path_is_the_same_whatever_was_met_before_it(above: list[str], below: list[str]) -> None:
+    def outcome(text: str) -> object:
+        try:
+            path = parse(text)
+        except InvalidPathException as error:
+            return str(error)
+        return path.text, path.components, path.snapshot_index, path.is_reserved
+
+    for start in ("/", ""):
+        text = start + "/".join([*above, *below])
+        paths._directories.clear()
+        alone = outcome(text)
+        for before in ("/".join(["", *above, "sibling"]), "/sibling", "sibling", "/"):
+            outcome(before)
+        assert outcome(text) == alone
 
 
 @given(st.lists(names, max_size=8))

@@ -68,7 +68,7 @@ class Cluster:
 
     def extend(self, path: str, previous: Block | None, pipeline: int = 3) -> Block:
         targets = tuple(self.storages[:pipeline])
-        call = (file_blocks.add_block, path, previous, InodeId(0), lambda file: targets)
+        call = (file_blocks.add_block, path, previous, InodeId(0), lambda file, policy_id: targets)
         block: Block = self.call(*call).block
         return block
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -87,3 +88,29 @@ def test_what_was_moved_out_of_what_is_gone_is_new(tree: ScratchClient) -> None:
     tree.rename("/d/x/deep", "/d/deep")
     tree.delete("/d/x", recursive=True)
     assert diff(tree, "s1") == {"M ", "- x", "+ deep"}
+
+
+def test_directories_tell_of_changes_below_them_since_every_snapshot(tree: ScratchClient) -> None:
+    """They are written but once for each snapshot: that must be enough for every pair."""
+    for number in range(2, 6):
+        for mode in (0o600, 0o640, 0o600 + number):
+            tree.set_permission("/d/x/deep/c", mode)
+        tree.create_snapshot("/d", f"s{number}")
+    tree.delete_snapshot("/d", "s3")
+    tree.set_permission("/d/x/deep/c", 0o666)
+    names = ["s1", "s2", "s4", "s5", ""]
+    for old, new in itertools.combinations(names, 2):
+        assert diff(tree, old, new) == {"M x/deep/c"}, f"from {old} to {new}"
+
+
+def test_what_was_changed_in_a_clone_and_is_moved_there(tree: ScratchClient) -> None:
+    tree.clone_snapshot("/d", "s1", "/d/c")
+    tree.set_permission("/d/c/a", 0o600)
+    tree.write("/d/c/x/deep/new", 1)
+    tree.create_snapshot("/d", "s2")
+    tree.rename("/d/c/a", "/d/c/y/a2")
+    tree.rename("/d/c/x/deep", "/d/c/z")
+    moved = {"M c", "M c/x", "M c/y", "R c/a -> c/y/a2", "R c/x/deep -> c/z"}
+    assert diff(tree, "s2") == moved
+    tree.create_snapshot("/d", "s3")
+    assert diff(tree, "s2", "s3", limit=1) == moved

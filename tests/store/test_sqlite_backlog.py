@@ -202,6 +202,49 @@ def test_a_call_whose_reply_waits_is_not_run_again(store: SqliteStore) -> None:
     asyncio.run(run())
 
 
+def test_calls_that_come_late_are_told_from_those_that_have_run(tmp_path: Path) -> None:
+    path = tmp_path / "namespace.db"
+    format_file(path, {})
+
+    async def reply_to(store: SqliteStore, client: bytes, *calls: int) -> bool:
+        """Whether these calls could be replied to, as none of them had a reply."""
+        data = b"%d" % calls[0] if calls[0] else b"\xc1"  # as a row of several blobs begins
+        replies = [StoredReply(client, calls, data)]
+        try:
+            await store.commit(Batch(size=1, now_ms=0, replies=replies))
+        except Conflict:
+            return False
+        return True
+
+    async def check(store: SqliteStore) -> None:
+        for calls in (5, 6), (1,), (0, 20), (10, 30):
+            assert not await reply_to(store, CLIENT, *calls)
+        assert await store.find_replies(CLIENT, 1) == [b"\xc1", b"1"]
+        assert await store.find_replies(CLIENT, 5) == [b"\xc1", b"4"]
+        assert await store.find_replies(CLIENT, 6) == [b"\xc1"]
+        assert await store.find_replies(CLIENT, 10) == [b"\xc1", b"10"]
+
+    async def run() -> None:
+        store = SqliteStore(path)
+        for calls in (0, 20), (4, 5), (10,), (1,):
+            assert await reply_to(store, CLIENT, *calls)
+        assert await reply_to(store, b"another", 5)
+        await check(store)
+        store.write_backlog()
+        assert store._fetch("SELECT count(*) FROM replies") == [(2,)]
+        await check(store)
+        await store.close()
+        store = SqliteStore(path)
+        await check(store)
+        assert await reply_to(store, CLIENT, 6)
+        assert await reply_to(store, CLIENT, 21)
+        assert not await reply_to(store, CLIENT, 6)
+        assert not await reply_to(store, CLIENT, 21)
+        await store.close()
+
+    asyncio.run(run())
+
+
 def test_a_batch_of_many_pages_is_one_row_until_enough_wait(store: SqliteStore) -> None:
     def journaled() -> int:
         return int(store._fetch("SELECT count(*) FROM journal")[0][0])

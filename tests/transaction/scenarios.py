@@ -22,6 +22,7 @@ from cairnfs.errors import (
     NSQuotaExceededException,
     PathIsNotEmptyDirectoryException,
 )
+from cairnfs.namesystem.xattr_explanation import Explanation
 from cairnfs.testing.faults import COMMIT, COMMITTED, TAKE_CLOCK, WAS_READ
 from cairnfs.testing.peers import WAIT_LIMIT_S, Peer
 
@@ -394,6 +395,53 @@ def _state_of(peer: Peer, path: str) -> tuple[list[int], set[str]]:
     return modes, names_in(peer, f"{path}/sub")
 
 
+# Attributes: what is moved keeps what was decided above it before, and nothing else.
+
+
+def moved_while_set_above(case: Case) -> list[str]:
+    """A file is moved away from below a directory on which an attribute is set meanwhile."""
+    return _move_and_set_above(case, "old")
+
+
+def moved_while_first_set_above(case: Case) -> list[str]:
+    """The same where no value was ever set: until then, renames need not look."""
+    return _move_and_set_above(case, None)
+
+
+def _move_and_set_above(case: Case, before: str | None) -> list[str]:
+    name = f"user.{case.root.strip('/')}"
+    above, target = case.path("above"), case.path("moved")
+    case.a.call("create", f"{above}/d/f")
+    case.a.call("declare_xattr", name, "stay-with-data")
+    if before is not None:
+        case.a.call("set_xattr", above, name, before.encode())
+    played = interleave(
+        case,
+        case.after_reading,
+        [lambda: case.a.start("rename", f"{above}/d/f", target)],
+        [lambda: case.b.start("set_xattr", above, name, b"new")],
+    )
+    assert played.first == [True], played
+    assert played.others == [None], played
+    was_set = _explain(case.b, above, name).reasons[0].txid
+    moved = _explain(case.b, target, name)
+    # One that did not know of any attribute has left no TxID: then it has to have been first.
+    is_set_first = was_set < moved.way[-1].renamed or played.overtaken
+    expected = b"new" if is_set_first else None if before is None else before.encode()
+    wrong = []
+    if moved.value != expected:
+        wrong.append(f"{moved.value!r} was moved, and not {expected!r}: {moved}")
+    if _explain(case.a, target, name) != moved:
+        wrong.append("two NameNodes show different values")
+    return wrong
+
+
+def _explain(peer: Peer, path: str, name: str) -> Explanation:
+    (found,) = peer.call("explain_xattrs", path, [name])
+    assert isinstance(found, Explanation)
+    return found
+
+
 # Reading: all of it is of one moment.
 
 
@@ -529,6 +577,8 @@ SCENARIOS: list[Callable[[Case], list[str]]] = [
     create_while_deleted,
     delete_while_created,
     create_while_ancestor_moves,
+    moved_while_set_above,
+    moved_while_first_set_above,
     changed_while_snapshotted,
     snapshotted_while_changed,
     listing_of_two_moments,

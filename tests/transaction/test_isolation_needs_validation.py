@@ -20,6 +20,8 @@ from tests.transaction.scenarios import (
     delete_while_created,
     fuzzy_read,
     lost_update,
+    moved_while_first_set_above,
+    moved_while_set_above,
     phantom,
     rename_loop,
     write_skew,
@@ -62,6 +64,8 @@ def play(url: str, scenario: Scenario, *, validate: bool, alone: bool) -> list[s
         create_while_deleted,
         create_while_ancestor_moves,
         changed_while_snapshotted,
+        moved_while_set_above,
+        moved_while_first_set_above,
     ],
     ids=lambda scenario: scenario.__name__,
 )

@@ -75,6 +75,18 @@ def test_what_was_forgotten_is(changed: ScratchClient, monkeypatch: pytest.Monke
     assert look() == found
 
 
+def test_a_page_of_a_snapshot_costs_what_one_of_now_does(changed: ScratchClient) -> None:
+    def reads(path: str) -> int:
+        before = changed.namenode.statistics.reads
+        assert len(changed.names(path)) > FILES / 2
+        return changed.namenode.statistics.reads - before
+
+    paths = ("/d", "/d/.snapshot/s1")
+    for path in paths:  # from then on it is known where the path leads
+        reads(path)
+    assert reads(paths[0]) == reads(paths[1])
+
+
 class Walker:
     """An operation that lists the root, and waits in the middle until it is told to go on."""
 

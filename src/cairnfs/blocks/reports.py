@@ -67,6 +67,7 @@ class ReplicaChange(msgspec.Struct, frozen=True, array_like=True, gc=False):
     replica: ReportedReplica
     is_deleted: bool = False
     delete_hint: str = ""  # the DataNode it was copied from, which may delete its own
+    moved_from: tuple[StorageNumber, ...] = ()  # it was on one of these, and is no more
 
 
 class Verdict(enum.IntEnum):
@@ -89,13 +90,22 @@ def receive_changes(
 
     `ids_end` is an id that no block had when this was asked for.
     """
-    _need_rows(tx, [(change.storage, change.replica.block_id) for change in changes])
+    _need_rows(
+        tx,
+        [
+            (storage, change.replica.block_id)
+            for change in changes
+            for storage in (change.storage, *change.moved_from)
+        ],
+    )
     verdicts = []
     for change in changes:
         if change.is_deleted:
             verdicts.append(_delete(tx, change.storage, change.replica))
         else:
             verdict = _receive(tx, change.storage, change.replica, ids_end, None)
+            for storage in change.moved_from:
+                _leave(tx, storage, change.replica.block_id)
             if verdict is Verdict.STORED and change.delete_hint:
                 put_check(tx, change.replica.block_id, delete_hint=change.delete_hint)
             verdicts.append(verdict)
@@ -289,6 +299,14 @@ def _refuse(
     replica = Replica(reported.block_id, reported.generation_stamp, reported.length_bytes)
     invalidate(tx, storage, replica)
     return Verdict.UNWANTED
+
+
+def _leave(tx: Transaction, storage: StorageNumber, block_id: BlockId) -> None:
+    """A replica was moved to another volume of its DataNode, and is reported there."""
+    key = replica_key(storage, block_id)
+    if tx.get(key) is not None:
+        note_deletion(tx, storage, block_id)
+        tx.delete(key)
 
 
 def _delete(tx: Transaction, storage: StorageNumber, reported: ReportedReplica) -> Verdict:

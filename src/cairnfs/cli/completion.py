@@ -12,7 +12,10 @@ from cairnfs.cli.admin.main import ACTIONS
 from cairnfs.cli.errors import CommandError
 from cairnfs.cli.fs.verbs import VERBS
 from cairnfs.cli.main import COMMANDS
+from cairnfs.cli.policy import ACTIONS as POLICY_ACTIONS
 from cairnfs.cli.snapshot.main import ACTIONS as SNAPSHOT_ACTIONS
+from cairnfs.cli.xattr import ACTIONS as XATTR_ACTIONS
+from cairnfs.cli.xattr import KINDS
 
 HINTS = {
     "bash": "source <(cairn completion bash)        # in ~/.bashrc",
@@ -25,12 +28,15 @@ OTHERS = {
     # command: the words that may follow it
     "admin": [*ACTIONS, "--fs", "--json"],
     "snapshot": [*SNAPSHOT_ACTIONS, "--fs", "--json", "--name", "--keep", "--dry-run", "--wait"],
+    "xattr": [*XATTR_ACTIONS, *KINDS, "--fs", "--json"],
+    "policy": [*POLICY_ACTIONS, "--fs", "--json", "--wait"],
+    "mover": ["--fs", "--json"],
     "cluster": ["up", "down", "status", "--directory", "--json"],
     "namenode": ["--store", "--host", "--port", "--format", "--help"],
     "datanode": ["--namenode", "--data", "--host", "--port", "--help"],
     "completion": list(HINTS),
 }
-WITH_PATHS = {"snapshot"}  # those of them that take paths on the cluster
+WITH_PATHS = {"snapshot", "xattr", "policy", "mover"}  # which take paths on the cluster
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""The cluster: room, DataNodes, safe mode, open files, storage policies."""
+"""The cluster: room, DataNodes, safe mode, open files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from cairnfs.client.calls import Calls, PathLike
 from cairnfs.client.messages import (
     decode_datanode,
     decode_fs_status,
-    decode_storage_policy,
 )
 from cairnfs.client.records import (
     CorruptFiles,
     DatanodeInfo,
     FsStatus,
     OpenFile,
-    StoragePolicy,
 )
 from cairnfs.errors import HadoopIllegalArgumentException
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -35,7 +33,7 @@ _SAFE_MODE_ACTIONS = {
 
 
 class Administration(Calls):
-    """The cluster and storage policies."""
+    """The cluster."""
 
     def get_status(self) -> FsStatus:
         """How much room there is, and how much of it is used."""
@@ -96,39 +94,3 @@ class Administration(Calls):
             "listCorruptFileBlocks", request, pb.ListCorruptFileBlocksResponseProto
         )
         return CorruptFiles(list(response.corrupt.files), response.corrupt.cookie)
-
-    # Storage policies
-
-    def get_storage_policies(self) -> list[StoragePolicy]:
-        """All that there are."""
-        response = self._namenodes.call(
-            "getStoragePolicies",
-            pb.GetStoragePoliciesRequestProto(),
-            pb.GetStoragePoliciesResponseProto,
-        )
-        return [decode_storage_policy(policy) for policy in response.policies]
-
-    def get_storage_policy(self, path: PathLike) -> StoragePolicy:
-        """The one that holds for a path."""
-        request = pb.GetStoragePolicyRequestProto(path=self.absolute_path(path))
-        response = self._namenodes.call_path(
-            "getStoragePolicy", request, pb.GetStoragePolicyResponseProto, "path"
-        )
-        return decode_storage_policy(response.storagePolicy)
-
-    def set_storage_policy(self, path: PathLike, name: str) -> None:
-        """Choose one for a path, by its name."""
-        request = pb.SetStoragePolicyRequestProto(src=self.absolute_path(path), policyName=name)
-        self._namenodes.call_path("setStoragePolicy", request, pb.SetStoragePolicyResponseProto)
-
-    def unset_storage_policy(self, path: PathLike) -> None:
-        """Let the one of the directory above hold again."""
-        request = pb.UnsetStoragePolicyRequestProto(src=self.absolute_path(path))
-        self._namenodes.call_path("unsetStoragePolicy", request, pb.UnsetStoragePolicyResponseProto)
-
-    def satisfy_storage_policy(self, path: PathLike) -> None:
-        """Have replicas moved to where the policy wants them."""
-        request = pb.SatisfyStoragePolicyRequestProto(src=self.absolute_path(path))
-        self._namenodes.call_path(
-            "satisfyStoragePolicy", request, pb.SatisfyStoragePolicyResponseProto
-        )

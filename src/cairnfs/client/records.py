@@ -220,6 +220,25 @@ class StoragePolicy(msgspec.Struct, frozen=True):
     replication_fallbacks: list[str]
 
 
+class StoragePolicyWork(msgspec.Struct, frozen=True):
+    """What is left to be done until all replicas are where policies want them; up to a bound."""
+
+    subtrees: int  # to be looked through
+    blocks: int  # to be brought to where they belong
+    unsatisfied_blocks: int  # that find no place there, and are tried again
+    bound: int
+    scanned_inodes: int  # ever
+    queued_blocks: int
+    placed_blocks: int
+    reasons: dict[str, int]  # why blocks find no place, and how many of them
+    namenode: str | None  # which has the duty
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left but what cannot be done."""
+        return not (self.subtrees or self.blocks)
+
+
 class SnapshottableDirectory(msgspec.Struct, frozen=True):
     """A directory of which snapshots may be taken."""
 
@@ -356,3 +375,41 @@ class SchedulePreview(msgspec.Struct, frozen=True):
 
 
 XAttrs: TypeAlias = dict[str, bytes]
+
+
+class DeclaredXAttr(msgspec.Struct, frozen=True):
+    """A name of attributes that are inherited."""
+
+    name: str
+    kind: str  # "follow-path" or "stay-with-data"
+    is_used: bool  # then it stays so
+
+
+class XAttrReason(msgspec.Struct, frozen=True):
+    """One operation that a value comes from."""
+
+    cause: str  # SET, REMOVED, UNSET, KEPT, RENAMED or ABOVE_SNAPSHOT
+    path: str
+    txid: int  # 0: not noted, as of a local attribute
+
+
+class XAttrStep(msgspec.Struct, frozen=True):
+    """A file or directory on the way, and what it says; TxIDs are 0 where nothing was."""
+
+    path: str
+    renamed: int
+    restored: int  # by a roll-back
+    set: int  # here itself
+    value: bytes | None  # that was set; None: removed
+    decided: int  # what holds here, and since when
+    decided_value: bytes | None
+
+
+class XAttrExplanation(msgspec.Struct, frozen=True):
+    """Why an attribute has its value."""
+
+    name: str
+    kind: str
+    value: bytes | None  # None: it has none
+    reasons: list[XAttrReason]  # the last operation first; of a rename, where its value is from
+    steps: list[XAttrStep]  # from the root, or in a snapshot from its directory

@@ -56,6 +56,8 @@ def settings_of(config: Config) -> DataNodeSettings:
         block_report_interval_s=config.number("datanode.block_report_interval_s"),
         scan_bytes_per_s=config.integer("datanode.scan_bytes_per_s"),
         sync_on_close=config.is_on("datanode.sync_on_close"),
+        move_bytes_per_s=config.integer("datanode.move_bytes_per_s"),
+        moves_max=config.integer("datanode.moves_max"),
     )
 
 

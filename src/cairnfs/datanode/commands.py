@@ -1,4 +1,4 @@
-"""Do what a NameNode tells a DataNode to do: copy, delete and recover blocks.
+"""Do what a NameNode tells a DataNode to do: copy, move, delete and recover blocks.
 
 Nothing here keeps a heartbeat waiting: commands are queued, and work on them is done by
 few threads.  A command that fails is not repeated; the NameNode will find out and give
@@ -14,12 +14,14 @@ from functools import partial
 from cairnfs.datanode.copying import Copying
 from cairnfs.datanode.figures import BLOCKS_DELETED, DataNodeFigures
 from cairnfs.datanode.heartbeat import NameNodeLink
+from cairnfs.datanode.moving import Moving
 from cairnfs.datanode.namenode import decode_block
 from cairnfs.datanode.peers import address_of
 from cairnfs.datanode.recovery import BlockRecovery
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
+from cairnfs.datanode.throttle import MoveLimits
 from cairnfs.datanode.workers import Workers
 from cairnfs.errors import HdfsError, IOException
 from cairnfs.wire.proto import datanode_pb2 as pb
@@ -28,6 +30,7 @@ from cairnfs.wire.proto import hdfs_pb2
 log = logging.getLogger(__name__)
 
 COPIES_MAX = 8
+MOVES_MAX = 8  # begun here; more may be asked for by others
 RECOVERIES_MAX = 8
 Type = pb.DatanodeCommandProto.Type
 
@@ -41,6 +44,8 @@ class Commands:
         reports: Reports,
         copying: Copying,
         recovery: BlockRecovery,
+        moving: Moving,
+        limits: MoveLimits,
         *,
         block_pool_id: str,
         figures: DataNodeFigures,
@@ -49,14 +54,16 @@ class Commands:
         self._reports = reports
         self._copying = copying
         self._recovery = recovery
+        self._moving = moving
+        self._limits = limits
         self._block_pool_id = block_pool_id
         self._figures = figures
         self._copiers = Workers("copy", COPIES_MAX)
+        self._movers = Workers("move", min(MOVES_MAX, limits.moves_max))
         self._deleters = Workers("delete", 1)
         self._recoverers = Workers("recover", RECOVERIES_MAX)
         self._lock = threading.Lock()
         self._copies = 0
-        self.balancer_bytes_per_s = 100 << 20
 
     @property
     def copies(self) -> int:
@@ -72,14 +79,15 @@ class Commands:
                 for block in command.recoveryCmd.blocks:
                     self._recoverers.submit(partial(self._recovery.recover, block, link))
             case Type.BalancerBandwidthCommand:
-                self.balancer_bytes_per_s = command.balancerCmd.bandwidth
+                if command.balancerCmd.bandwidth > 0:
+                    self._limits.throttle.bytes_per_s = command.balancerCmd.bandwidth
             case Type.FinalizeCommand | Type.KeyUpdateCommand | Type.NullDatanodeCommand:
                 pass  # there is no upgrade to finalize, and there are no block tokens
             case other:
                 log.info("command %s is not offered", Type.Name(other))
 
     def stop(self) -> None:
-        for workers in (self._copiers, self._deleters, self._recoverers):
+        for workers in (self._copiers, self._movers, self._deleters, self._recoverers):
             workers.stop()
 
     def _execute_block_command(self, command: pb.BlockCommandProto) -> None:
@@ -97,6 +105,9 @@ class Commands:
                 command.targetStorageUuids,
                 strict=True,
             ):
+                if command.isMove:
+                    self._movers.submit(partial(self._move, block, targets, types, ids))
+                    continue
                 with self._lock:
                     self._copies += 1
                 self._copiers.submit(partial(self._copy, block, targets, types, ids))
@@ -110,6 +121,18 @@ class Commands:
             else:
                 self._figures.add(BLOCKS_DELETED)
                 self._reports.deleted(replica.block, replica.volume)
+
+    def _move(
+        self,
+        block: Block,
+        targets: hdfs_pb2.DatanodeInfosProto,
+        types: hdfs_pb2.StorageTypesProto,
+        ids: hdfs_pb2.StorageUuidsProto,
+    ) -> None:
+        for target, type, id in zip(
+            targets.datanodes, types.storageTypes, ids.storageUuids, strict=True
+        ):
+            self._moving.move(block, target, type, id)
 
     def _copy(
         self,

@@ -18,12 +18,13 @@ BYTES_READ = "bytes_read"  # sent to clients
 BYTES_WRITTEN = "bytes_written"  # received, from whomever
 BYTES_COPIED = "bytes_copied"  # sent to other DataNodes
 BLOCKS_COPIED = "blocks_copied"
+BLOCKS_MOVED = "blocks_moved"  # taken over from another DataNode or volume
 BLOCKS_DELETED = "blocks_deleted"
 BLOCKS_CORRUPT = "blocks_corrupt"  # found to be, and reported
 
 NAMES = (
     *(BYTES_READ, BYTES_WRITTEN, BYTES_COPIED),
-    *(BLOCKS_COPIED, BLOCKS_DELETED, BLOCKS_CORRUPT),
+    *(BLOCKS_COPIED, BLOCKS_MOVED, BLOCKS_DELETED, BLOCKS_CORRUPT),
 )
 
 

@@ -203,7 +203,7 @@ class NameNodeLink:
     def _obey(self, command: pb.DatanodeCommandProto) -> None:
         if command.cmdType == pb.DatanodeCommandProto.RegisterCommand:
             self.is_registered = False
-        elif self.is_active:
+        elif self.is_active or command.cmdType == pb.DatanodeCommandProto.BalancerBandwidthCommand:
             self._execute(command, self)
 
     def _report_changes(self) -> None:

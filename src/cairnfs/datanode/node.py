@@ -16,6 +16,7 @@ from cairnfs.datanode.disk import Disk
 from cairnfs.datanode.figures import DataNodeFigures
 from cairnfs.datanode.heartbeat import RETRY_MAX_S, RETRY_MIN_S, Links, NameNodeLink
 from cairnfs.datanode.ipc import IpcCalls, IpcServer
+from cairnfs.datanode.moving import Moving
 from cairnfs.datanode.namenode import NameNodeCalls, encode_storage
 from cairnfs.datanode.operations import Operations
 from cairnfs.datanode.peers import Pool
@@ -26,6 +27,7 @@ from cairnfs.datanode.scanner import BlockScanner
 from cairnfs.datanode.server import TransferServer, listen
 from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.storage import Namespace
+from cairnfs.datanode.throttle import MoveLimits
 from cairnfs.datanode.volumes import Volumes
 from cairnfs.datanode.writing import Writing
 from cairnfs.errors import HdfsError
@@ -121,25 +123,30 @@ class DataNode:
         self.reports = Links(links, figures)
         pool = Pool(namespace.block_pool_id)
         copying = Copying(pool, self.replicas, settings, figures)
-        operations = Operations(
-            Reading(pool, self.replicas, self.reports, figures),
-            Writing(
-                pool,
-                self.replicas,
-                self.reports,
-                settings,
-                datanode_uuid=self.uuid,
-                figures=figures,
-            ),
-            copying,
-            figures,
+        reading = Reading(pool, self.replicas, self.reports, figures)
+        writing = Writing(pool, self.replicas, self.reports, settings, figures=figures)
+        self.move_limits = MoveLimits(settings.move_bytes_per_s, settings.moves_max)
+        moving = Moving(
+            pool,
+            self.replicas,
+            self.reports,
+            settings,
+            reading=reading,
+            writing=writing,
+            limits=self.move_limits,
+            datanode_uuid=self.uuid,
+            port=self.port,
+            figures=figures,
         )
+        operations = Operations(reading, writing, copying, moving, figures)
         recovery = BlockRecovery(self.replicas, self.reports, settings, datanode_uuid=self.uuid)
         self.commands = Commands(
             self.replicas,
             self.reports,
             copying,
             recovery,
+            moving,
+            self.move_limits,
             block_pool_id=pool.id,
             figures=figures,
         )
@@ -150,7 +157,7 @@ class DataNode:
             pool=pool,
             report=self._report_on_demand,
             shut_down=self.ask_to_stop,
-            balancer_bandwidth=lambda: self.commands.balancer_bytes_per_s,
+            balancer_bandwidth=lambda: self.move_limits.throttle.bytes_per_s,
             administrators={settings.user, getpass.getuser()},
         )
         self.ipc = IpcServer(self._ipc_socket, calls)

@@ -7,6 +7,7 @@ from google.protobuf.message import Message
 from cairnfs.datanode.connection import Connection
 from cairnfs.datanode.copying import Copying
 from cairnfs.datanode.figures import DataNodeFigures
+from cairnfs.datanode.moving import Moving
 from cairnfs.datanode.reading import Reading
 from cairnfs.datanode.writing import Writing
 from cairnfs.wire.proto import data_transfer_pb2 as pb
@@ -17,11 +18,17 @@ class Operations:
     """What this DataNode does for those who connect to it."""
 
     def __init__(
-        self, reading: Reading, writing: Writing, copying: Copying, figures: DataNodeFigures
+        self,
+        reading: Reading,
+        writing: Writing,
+        copying: Copying,
+        moving: Moving,
+        figures: DataNodeFigures,
     ) -> None:
         self._reading = reading
         self._writing = writing
         self._copying = copying
+        self._moving = moving
         self._figures = figures
 
     def run(self, request: Request, connection: Connection) -> bool:
@@ -36,11 +43,11 @@ class Operations:
             case pb.OpBlockChecksumProto() as message:
                 self._reading.block_checksum(message, connection)
             case pb.OpCopyBlockProto() as message:
-                self._reading.copy_block(message, connection)
+                self._moving.copy_block(message, connection)
             case pb.OpWriteBlockProto() as message:
                 self._writing.write_block(message, connection)
             case pb.OpReplaceBlockProto() as message:
-                self._writing.replace_block(message, connection)
+                self._moving.replace_block(message, connection)
             case pb.OpTransferBlockProto() as message:
                 self._copying.transfer_block(message, connection)
             case _:

@@ -27,6 +27,7 @@ from cairnfs.datanode.replica import Replica
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.settings import DataNodeSettings
+from cairnfs.datanode.throttle import Throttle
 from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum
 from cairnfs.wire.packets import UNKNOWN_SEQNO, Ack, Packet, encode_ack
@@ -105,15 +106,16 @@ class BlockReceiver:
         self._mirror_failed = False
         self._directory_synced = False
 
-    def receive(self) -> None:
+    def receive(self, throttle: Throttle | None = None) -> None:
         """Receive until the last packet.  With acknowledgements, the replica is final then."""
         self._upstream.expect_packets(BUFFER_BYTES)
         if self._mirror is not None and self._acknowledges:
             self._responder = PacketResponder(self, self._writer)
             self._responder.start()
         try:
-            while not self._take(self._upstream.read_packets()):
-                pass
+            while not self._take(packets := self._upstream.read_packets()):
+                if throttle is not None:
+                    throttle.wait(sum(len(packet.data) for packet in packets))
         except BaseException:
             self._writer.stopped = True
             if self._mirror is not None:

@@ -15,6 +15,7 @@ from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.sender import BlockSender
+from cairnfs.datanode.throttle import Throttle
 from cairnfs.errors import UnsupportedOperationException
 from cairnfs.wire.checksum import SUM_BYTES, Checksum, CompositeCrc, md5_of_sums
 from cairnfs.wire.proto import data_transfer_pb2 as pb
@@ -60,16 +61,20 @@ class Reading:
         connection.read_message(pb.ClientReadStatusProto)
         return True
 
-    def copy_block(self, message: pb.OpCopyBlockProto, connection: Connection) -> None:
-        """Send a whole replica to a DataNode that takes it over."""
-        block = self._pool.block_of(message.header)
+    def send_whole(self, block: Block, connection: Connection, throttle: Throttle) -> None:
+        """Send all of a replica to a DataNode that takes it over."""
         with Answering(connection):
             sender = BlockSender(self._replicas.open_for_read(block))
         with sender:
-            self._send(sender, block, connection)
-        connection.send(b"\0d")  # our thread is free again
+            self._send(sender, block, connection, throttle)
 
-    def _send(self, sender: BlockSender, block: Block, connection: Connection) -> None:
+    def _send(
+        self,
+        sender: BlockSender,
+        block: Block,
+        connection: Connection,
+        throttle: Throttle | None = None,
+    ) -> None:
         info = pb.ReadOpChecksumInfoProto(
             checksum=encode_checksum(sender.checksum), chunkOffset=sender.offset
         )
@@ -78,7 +83,7 @@ class Reading:
             more=True,
         )
         try:
-            sender.send(connection)
+            sender.send(connection, throttle)
         except OSError as error:
             if isinstance(error, FileTooShort) or not is_disconnect(error):
                 self._suspect(block, error)

@@ -15,6 +15,7 @@ from pathlib import Path
 from cairnfs.datanode.errors import DiskErrorException
 from cairnfs.datanode.replica import Block, Replica, ReplicaReader, ReplicaState, Writer
 from cairnfs.datanode.replica_files import ReplicaFile, block_name, meta_name
+from cairnfs.datanode.throttle import Throttle
 from cairnfs.datanode.volumes import Volume, Volumes
 from cairnfs.errors import IOException
 
@@ -66,7 +67,12 @@ class ReplicaSteps:
         replica.generation_stamp = stamp
 
     def copy_file(
-        self, reader: ReplicaReader, block: Block, volume: Volume, state: ReplicaState
+        self,
+        reader: ReplicaReader,
+        block: Block,
+        volume: Volume,
+        state: ReplicaState,
+        throttle: Throttle | None = None,
     ) -> Replica:
         """A replica with the beginning of another; nobody knows of it yet."""
         copy = Replica(block.id, block.generation_stamp, state, volume, block.length_bytes, 0)
@@ -81,6 +87,8 @@ class ReplicaSteps:
                 self.unlink(copy)
                 raise IOException(f"{reader.block} is corrupt at {offset}")
             copy.file.write(offset, memoryview(data)[: block.length_bytes - offset], None)
+            if throttle is not None:
+                throttle.wait(len(data))
         return copy
 
     def unlink(self, replica: Replica) -> None:

@@ -44,6 +44,7 @@ from cairnfs.datanode.replica_files import ReplicaFile
 from cairnfs.datanode.replica_steps import ReplicaSteps
 from cairnfs.datanode.replica_table import ReplicaTable
 from cairnfs.datanode.storage import StorageType
+from cairnfs.datanode.throttle import Throttle
 from cairnfs.datanode.volumes import Volume, Volumes
 from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum
@@ -384,7 +385,14 @@ class Replicas:
 
     # Moving, deleting and losing.
 
-    def move(self, block: Block, storage_type: StorageType, storage_id: str) -> Replica:
+    def move(
+        self,
+        block: Block,
+        storage_type: StorageType,
+        storage_id: str,
+        *,
+        throttle: Throttle | None = None,
+    ) -> Replica:
         """Take a finalized replica to another volume of this DataNode."""
         with self.open_for_read(block) as reader:
             if reader.state is not ReplicaState.FINALIZED:
@@ -393,7 +401,9 @@ class Replicas:
             if volume is reader.volume:
                 return self.get(block.id)
             with self.volumes.watch(volume):
-                copy = self._steps.copy_file(reader, reader.block, volume, ReplicaState.TEMPORARY)
+                copy = self._steps.copy_file(
+                    reader, reader.block, volume, ReplicaState.TEMPORARY, throttle
+                )
         with self._lock, self.volumes.watch(volume):
             self._steps.close(copy)
             old = self._table.get(block.id)

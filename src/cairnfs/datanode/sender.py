@@ -11,6 +11,7 @@ import time
 from cairnfs.datanode.connection import Connection
 from cairnfs.datanode.replica import Block, ReplicaReader, ReplicaState
 from cairnfs.datanode.replicas import Replicas
+from cairnfs.datanode.throttle import Throttle
 from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum, ChecksumType
 from cairnfs.wire.packets import encode_packet_header
@@ -69,11 +70,13 @@ class BlockSender:
             reader.close()
             time.sleep(_WAIT_STEP_S)
 
-    def send(self, connection: Connection) -> None:
+    def send(self, connection: Connection, throttle: Throttle | None = None) -> None:
         """Send every packet of the range, and the one that ends it."""
         offset, seqno = self.offset, 0
         while offset < self.end:
             count = min(self._step, self.end - offset)
+            if throttle is not None:
+                throttle.wait(count)
             sums = self._reader.read_sums(offset, count) if self._with_sums else b""
             header = encode_packet_header(offset, seqno, data_bytes=count, sums_bytes=len(sums))
             connection.send(header + sums, more=True)

@@ -34,6 +34,8 @@ class DataNodeSettings:
     scan_bytes_per_s: int = 1 << 20  # 0: no scanner
     scan_period_s: float = 21 * 24 * 3600.0
     sync_on_close: bool = False
+    move_bytes_per_s: int = 100 << 20  # for replicas that go from one place to another
+    moves_max: int = 100  # of those, at a time
     user: str = field(default="hdfs")  # as whom to call NameNodes
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Operations that write a replica: a client's pipeline, a copy, a move."""
+"""Operations that write a replica: a client's pipeline, a copy; and what a move brings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from contextlib import ExitStack, contextmanager
 
 from cairnfs.datanode.connection import Connection
 from cairnfs.datanode.figures import DataNodeFigures
-from cairnfs.datanode.peers import Answering, Pool, address_of, connect, describe
+from cairnfs.datanode.peers import Pool, address_of, connect, describe
 from cairnfs.datanode.pipeline import BlockReceiver, TransferWriter
 from cairnfs.datanode.replica import Block, Replica
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.storage import StorageType
+from cairnfs.datanode.throttle import Throttle
 from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum
 from cairnfs.wire.proto import data_transfer_pb2 as pb
@@ -41,14 +42,12 @@ class Writing:
         reports: Reports,
         settings: DataNodeSettings,
         *,
-        datanode_uuid: str,
         figures: DataNodeFigures,
     ) -> None:
         self._pool = pool
         self._replicas = replicas
         self._reports = reports
         self._settings = settings
-        self._datanode_uuid = datanode_uuid
         self._figures = figures
 
     def write_block(self, message: pb.OpWriteBlockProto, connection: Connection) -> None:
@@ -173,40 +172,26 @@ class Writing:
             )
             raise
 
-    def replace_block(self, message: pb.OpReplaceBlockProto, connection: Connection) -> None:
-        """Take over a replica from another DataNode, which may then drop its own."""
-        block = self._pool.block_of(message.header)
-        source = address_of(message.source)
-        with Answering(connection), ExitStack() as cleanup:
-            if message.source.id.datanodeUuid == self._datanode_uuid:
-                moved = self._replicas.move(
-                    block, StorageType(message.storageType), message.storageId
-                )
-                self._reports.received(moved.block, moved.volume)
-                connection.send(encode_response())
-                return
-            proxy = connect(source, self._settings)
-            cleanup.callback(proxy.close)
-            proxy.send(encode_request(Op.COPY_BLOCK, pb.OpCopyBlockProto(header=message.header)))
-            response = proxy.read_message(pb.BlockOpResponseProto)
-            if response.status != Status.SUCCESS:
-                raise IOException(f"copy block {block} from {source}: {response.message}")
-            checksum = decode_checksum(response.readOpChecksumInfo.checksum)
-            writer, ending = cleanup.enter_context(self._writing(proxy))
+    def take_copy(
+        self,
+        block: Block,
+        source: Connection,
+        checksum: Checksum,
+        storage_type: StorageType,
+        storage_id: str,
+        *,
+        delete_hint: str,
+        throttle: Throttle,
+    ) -> None:
+        """Receive a whole replica, which `source` has begun to send; the hint is for NameNodes."""
+        with self._writing(source) as (writer, ending):
             replica = self._replicas.create_temporary(
-                block,
-                checksum,
-                StorageType(message.storageType),
-                message.storageId,
-                writer,
-                is_transfer=False,
+                block, checksum, storage_type, storage_id, writer, is_transfer=False
             )
             ending.callback(self._replicas.release, replica, writer)
             receiver = self._receiver(replica, writer, checksum, acknowledges=False)
-            receiver.receive()
-            receiver.finalize(delete_hint=message.delHint)
-            proxy.read_exactly(2)  # the source's thread is free again
-        connection.send(encode_response())
+            receiver.receive(throttle)
+            receiver.finalize(delete_hint=delete_hint)
 
 
 class _PipelineRefused(IOException):

@@ -250,6 +250,12 @@ _CALLS = {
     "getXAttrs": Audited(_src("getXAttrs")),
     "listXAttrs": Audited(_src("listXAttrs")),
     "removeXAttr": Audited(_src("removeXAttr"), has_status=True),
+    # Storage policies.
+    "getStoragePolicy": Audited(_path("getStoragePolicy")),
+    "getStoragePolicies": Audited(_nothing("getStoragePolicies")),
+    "setStoragePolicy": Audited(_src("setStoragePolicy"), has_status=True),
+    "unsetStoragePolicy": Audited(_src("unsetStoragePolicy"), has_status=True),
+    "satisfyStoragePolicy": Audited(_src("satisfyStoragePolicy")),
     # Snapshots.
     "allowSnapshot": Audited(_root("allowSnapshot")),
     "disallowSnapshot": Audited(_root("disallowSnapshot")),
@@ -289,6 +295,10 @@ _CAIRN_CALLS = {
     ),
     "removeSnapshotSchedule": Audited(_path("removeSnapshotSchedule")),
     "getSnapshotSchedules": Audited(_nothing("getSnapshotSchedules")),
+    "declareXAttr": Audited(_nothing("declareXAttr")),
+    "getDeclaredXAttrs": Audited(_nothing("getDeclaredXAttrs")),
+    "unsetXAttr": Audited(_src("unsetXAttr"), has_status=True),
+    "explainXAttrs": Audited(_src("explainXAttrs")),
     "openView": Audited(_path("openView")),
     "scanView": Audited(_nothing("scanView")),
 }

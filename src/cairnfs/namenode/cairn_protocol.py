@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.namenode import rolling_back, view_calls
+from cairnfs.namenode import client_policies, inherited_xattrs, rolling_back, view_calls
 from cairnfs.namenode.messages import encode_nothing
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namenode.snapshot_messages import from_changes_cursor, to_changes
@@ -138,4 +138,10 @@ def _from_schedule(message: cairn_pb2.SnapshotScheduleProto) -> Schedule:
     )
 
 
-CAIRN_SERVICE = Service.join(CALLS, rolling_back.CALLS, view_calls.CALLS)
+CAIRN_SERVICE = Service.join(
+    CALLS,
+    rolling_back.CALLS,
+    inherited_xattrs.CALLS,
+    client_policies.CAIRN_CALLS,
+    view_calls.CALLS,
+)

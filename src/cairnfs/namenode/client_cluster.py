@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from cairnfs.blocks.policies import DEFAULT, POLICIES
+from cairnfs.blocks.policies import DEFAULT
 from cairnfs.blocks.records import AdminState, CheckQueue
-from cairnfs.errors import FileNotFoundException, UnsupportedOperationException
+from cairnfs.errors import UnsupportedOperationException
 from cairnfs.namenode.admin_protocols import check_superuser
 from cairnfs.namenode.block_messages import fill_datanode_info
 from cairnfs.namenode.datanodes import LiveDataNode
-from cairnfs.namenode.messages import NOTHING, to_storage_policy
+from cairnfs.namenode.messages import NOTHING
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.service import IncomingCall, Service
-from cairnfs.namesystem import directories
-from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import ha_service_pb2, hdfs_pb2
 from cairnfs.wire.protocols import CLIENT_PROTOCOL
@@ -64,46 +61,6 @@ def get_ha_service_state(
 def msync(call: IncomingCall, request: pb.MsyncRequestProto) -> bytes:
     """Every NameNode answers with what is on disk: there is nothing to catch up with."""
     return NOTHING
-
-
-# Storage policies
-
-
-@CALLS.handler
-def get_storage_policies(
-    call: IncomingCall, request: pb.GetStoragePoliciesRequestProto
-) -> pb.GetStoragePoliciesResponseProto:
-    return pb.GetStoragePoliciesResponseProto(policies=map(to_storage_policy, POLICIES))
-
-
-@CALLS.handler
-def get_storage_policy(call: IncomingCall, request: pb.GetStoragePolicyRequestProto) -> None:
-    """The default, of anything that exists."""
-    path = FsPath.parse(request.path)
-
-    def encode(status: FileStatus | None) -> pb.GetStoragePolicyResponseProto:
-        if status is None:
-            raise FileNotFoundException(f"File/Directory does not exist: {path}")
-        return pb.GetStoragePolicyResponseProto(storagePolicy=to_storage_policy(DEFAULT))
-
-    call.run(directories.get_file_info, encode, path)
-
-
-@CALLS.handler
-def set_storage_policy(call: IncomingCall, request: pb.SetStoragePolicyRequestProto) -> None:
-    raise UnsupportedOperationException("setStoragePolicy is not supported yet")
-
-
-@CALLS.handler
-def unset_storage_policy(call: IncomingCall, request: pb.UnsetStoragePolicyRequestProto) -> None:
-    raise UnsupportedOperationException("unsetStoragePolicy is not supported yet")
-
-
-@CALLS.handler
-def satisfy_storage_policy(
-    call: IncomingCall, request: pb.SatisfyStoragePolicyRequestProto
-) -> None:
-    raise UnsupportedOperationException("satisfyStoragePolicy is not supported yet")
 
 
 # DataNodes and space
@@ -290,10 +247,3 @@ def refresh_nodes(call: IncomingCall, request: pb.RefreshNodesRequestProto) -> b
 @CALLS.handler
 def meta_save(call: IncomingCall, request: pb.MetaSaveRequestProto) -> None:
     raise UnsupportedOperationException("metaSave is not supported: everything is in the store")
-
-
-@CALLS.handler
-def set_balancer_bandwidth(
-    call: IncomingCall, request: pb.SetBalancerBandwidthRequestProto
-) -> None:
-    raise UnsupportedOperationException("setBalancerBandwidth is not supported yet")

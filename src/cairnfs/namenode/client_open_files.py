@@ -54,44 +54,70 @@ def run_or_release(
     first, again and again for a while.  `finish` is told the result.
     """
     call.namenode.safe_mode.check_off(operation.name, arguments)
-    loop = asyncio.get_running_loop()
-    end_s = loop.time() + COPY_WAIT_S
+    _Opening(call, operation, finish, arguments).attempt()
 
-    def attempt(may_release: bool) -> None:
-        def done(result: Any, error: BaseException | None) -> None:
-            if isinstance(error, lease_recovery.LeaseRecoveryNeeded) and may_release:
-                release(error)
-            elif isinstance(error, BlockCopyNeeded) and loop.time() < end_s:
-                copy(error)
-            elif error is not None:
-                call.fail(error)
-            else:
-                finish(result)
 
-        call.start(operation, done, call.caller, *arguments)
+class _Opening:
+    """See `run_or_release`.
 
-    def copy(needed: BlockCopyNeeded) -> None:
-        def begun(inode_id: InodeId | None, error: BaseException | None) -> None:
-            if error is not None:
-                call.fail(error)
-                return
-            if inode_id is not None and call.namenode.gives_commands:
-                call.namenode.block_recoveries.hurry(inode_id)
-            loop.call_later(COPY_POLL_S, attempt, False)
+    An object, since functions that know each other would be left to the garbage collector
+    by every create.
+    """
 
-        call.start(begin_copy, begun, call.caller, needed.path)
+    __slots__ = ("_arguments", "_call", "_end_s", "_finish", "_may_release", "_operation")
 
-    def release(needed: lease_recovery.LeaseRecoveryNeeded) -> None:
-        def released(is_closed: bool | None, error: BaseException | None) -> None:
-            if error is not None:
-                call.fail(error)
-            else:
-                attempt(may_release=False)
+    def __init__(
+        self,
+        call: IncomingCall,
+        operation: Operation[Any],
+        finish: Callable[[Any], None],
+        arguments: tuple[object, ...],
+    ) -> None:
+        self._call = call
+        self._operation = operation
+        self._finish = finish
+        self._arguments = arguments
+        self._may_release = True
+        self._end_s = 0.0  # of copying; 0: nothing had to be copied yet
 
-        limit_ms = call.namenode.lease_soft_limit_ms
-        call.start(lease_recovery.release_lease, released, needed.inode_id, limit_ms)
+    def attempt(self) -> None:
+        self._call.start(self._operation, self._done, self._call.caller, *self._arguments)
 
-    attempt(may_release=True)
+    def _done(self, result: Any, error: BaseException | None) -> None:
+        if error is None:
+            self._finish(result)
+        elif isinstance(error, lease_recovery.LeaseRecoveryNeeded) and self._may_release:
+            self._release(error)
+        elif isinstance(error, BlockCopyNeeded) and self._may_copy():
+            self._call.start(begin_copy, self._copying, self._call.caller, error.path)
+        else:
+            self._call.fail(error)
+
+    def _may_copy(self) -> bool:
+        now_s = asyncio.get_running_loop().time()
+        self._end_s = self._end_s or now_s + COPY_WAIT_S
+        return now_s < self._end_s
+
+    def _copying(self, inode_id: InodeId | None, error: BaseException | None) -> None:
+        namenode = self._call.namenode
+        if error is not None:
+            self._call.fail(error)
+            return
+        if inode_id is not None and namenode.gives_commands:
+            namenode.block_recoveries.hurry(inode_id)
+        self._may_release = False
+        asyncio.get_running_loop().call_later(COPY_POLL_S, self.attempt)
+
+    def _release(self, needed: lease_recovery.LeaseRecoveryNeeded) -> None:
+        limit_ms = self._call.namenode.lease_soft_limit_ms
+        self._call.start(lease_recovery.release_lease, self._released, needed.inode_id, limit_ms)
+
+    def _released(self, is_closed: bool | None, error: BaseException | None) -> None:
+        if error is not None:
+            self._call.fail(error)
+        else:
+            self._may_release = False
+            self.attempt()
 
 
 @CALLS.handler

@@ -8,6 +8,7 @@ from cairnfs.namenode import (
     client_files,
     client_namespace,
     client_open_files,
+    client_policies,
     client_reading,
     client_snapshots,
     client_upgrades,
@@ -23,6 +24,7 @@ CLIENT_SERVICE = Service.join(
     client_snapshots.CALLS,
     client_xattrs.CALLS,
     client_cluster.CALLS,
+    client_policies.CALLS,
     client_upgrades.CALLS,
     client_absent.CALLS,
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from cairnfs.namenode.messages import encode_nothing
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem import xattrs
+from cairnfs.namesystem.inheritance import XAttrs
 from cairnfs.namesystem.inodes import XAttr
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.xattrs import XAttrName
 from cairnfs.wire.proto import xattr_pb2 as pb
 from cairnfs.wire.protocols import CLIENT_PROTOCOL, as_text
+from cairnfs.xattr_text import XAttrName
 
 CALLS = Service(CLIENT_PROTOCOL)
 
@@ -30,7 +31,7 @@ def set_xattr(call: IncomingCall, request: pb.SetXAttrRequestProto) -> None:
 
 @CALLS.handler
 def get_xattrs(call: IncomingCall, request: pb.GetXAttrsRequestProto) -> None:
-    def encode(found: xattrs.XAttrs) -> pb.GetXAttrsResponseProto:
+    def encode(found: XAttrs) -> pb.GetXAttrsResponseProto:
         return pb.GetXAttrsResponseProto(xAttrs=map(_encode, found))
 
     call.run(xattrs.get_xattrs, encode, _parse(request.src), *map(_name, request.xAttrs))

@@ -27,7 +27,7 @@ from cairnfs.namenode.datanode_identity import (
 from cairnfs.namenode.datanode_reports import CALLS as REPORTS
 from cairnfs.namenode.datanode_reports import grant_lease, learn_block_ids
 from cairnfs.namenode.datanode_reports import run_bad_blocks as run_bad_blocks
-from cairnfs.namenode.datanodes import LiveDataNode, Located, StorageUsage
+from cairnfs.namenode.datanodes import LiveDataNode, Located, StorageUsage, Transfer
 from cairnfs.namenode.messages import to_signed
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.service import IncomingCall, Service
@@ -116,15 +116,19 @@ async def _take_heartbeat(
     _hear(namenode, node, request)
     await _refresh_records(namenode)
     response = _heartbeat_response(namenode)
+    _add_bandwidth(node, response)
     if request.requestFullBlockReportLease:
         response.fullBlockReportLeaseId = await grant_lease(namenode, node)
     if not namenode.gives_commands or namenode.safe_mode.is_on:
         node.transfers.clear()  # of a time when it was for us to give them
+        node.moves.clear()
         node.told.clear()
         namenode.block_recoveries.forget()
+        namenode.satisfier.forget()
         return response
     _add_recoveries(namenode, node, response)
     _add_transfers(namenode, node, response)
+    _add_moves(namenode, node, response)
     await _add_invalidations(namenode, node, response)
     return response
 
@@ -267,13 +271,33 @@ def _add_recoveries(
             message.truncateBlock.numBytes = attempt.cut.length_bytes
 
 
+def _add_bandwidth(node: LiveDataNode, response: pb.HeartbeatResponseProto) -> None:
+    """Tell a DataNode how fast replicas may be moved; any NameNode may be asked to."""
+    if node.bandwidth_bytes_per_s:
+        command = response.cmds.add(cmdType=pb.DatanodeCommandProto.BalancerBandwidthCommand)
+        command.balancerCmd.bandwidth = node.bandwidth_bytes_per_s
+        node.bandwidth_bytes_per_s = 0
+
+
 def _add_transfers(
     namenode: NameNode, node: LiveDataNode, response: pb.HeartbeatResponseProto
 ) -> None:
-    if not node.transfers:
-        return
-    transfers, node.transfers = node.transfers[:TRANSFERS_MAX], node.transfers[TRANSFERS_MAX:]
-    command = _block_command(namenode, response, pb.BlockCommandProto.TRANSFER)
+    if node.transfers:
+        transfers, node.transfers = node.transfers[:TRANSFERS_MAX], node.transfers[TRANSFERS_MAX:]
+        command = _block_command(namenode, response, pb.BlockCommandProto.TRANSFER)
+        _add_copies(command, transfers)
+
+
+def _add_moves(namenode: NameNode, node: LiveDataNode, response: pb.HeartbeatResponseProto) -> None:
+    """Have replicas go elsewhere; in Hadoop's words: be copied, and here is why."""
+    if node.moves:
+        moves, node.moves = node.moves, []
+        command = _block_command(namenode, response, pb.BlockCommandProto.TRANSFER)
+        command.isMove = True
+        _add_copies(command, moves)
+
+
+def _add_copies(command: pb.BlockCommandProto, transfers: Sequence[Transfer]) -> None:
     for transfer in transfers:
         block = transfer.block
         command.blocks.add(

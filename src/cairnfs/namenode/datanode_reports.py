@@ -190,7 +190,12 @@ def _decode_changes(
             replica = reported(block.blockId, block.numBytes, block.genStamp, state)
             if replica is not None:
                 hint = info.deleteHint if len(info.deleteHint) <= DELETE_HINT_LENGTH_MAX else ""
-                yield ReplicaChange(number, replica, info.status == _DELETED, hint)
+                if hint == node.record.uuid:  # it has gone from one volume to another
+                    others = (storage.number for storage in node.record.storages)
+                    moved_from = tuple(each for each in others if each != number)
+                    yield ReplicaChange(number, replica, moved_from=moved_from)
+                else:
+                    yield ReplicaChange(number, replica, info.status == _DELETED, hint)
 
 
 def _storage_of(blocks: pb.StorageReceivedDeletedBlocksProto) -> ReportedStorage:

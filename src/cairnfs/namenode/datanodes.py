@@ -17,7 +17,7 @@ from random import Random
 import msgspec
 
 from cairnfs.blocks.placement import Target, choose_targets
-from cairnfs.blocks.policies import DEFAULT, StoragePolicy
+from cairnfs.blocks.policies import DEFAULT, policy_by_id
 from cairnfs.blocks.records import AdminState, Block, DataNode, Storage, StorageNumber
 from cairnfs.blocks.topology import (
     DEFAULT_RACK,
@@ -105,6 +105,8 @@ class LiveDataNode:
     failed_volumes: int = 0
     reported: set[StorageNumber] = field(default_factory=set)  # in full, since it registered
     transfers: list[Transfer] = field(default_factory=list)
+    moves: list[Transfer] = field(default_factory=list)
+    bandwidth_bytes_per_s: int = 0  # for moves, if it has to be told so
     told: dict[tuple[int, int], float] = field(default_factory=dict)  # deletions, and when
     registered_at: tuple[str, int, int] | None = None  # its address and ports, if it has
     registered_s: float = 0.0  # when it came: it knows of nothing that was ordered before
@@ -225,7 +227,7 @@ class DataNodes:
         node.lease = None
         node.heard_s = self.now_s()
         node.is_given_up = node.is_displaced = False
-        for memory in (node.reported, node.transfers, node.told, node.given_up):
+        for memory in (node.reported, node.transfers, node.moves, node.told, node.given_up):
             memory.clear()
         self._refresh(node)
         for other in list(self._nodes.values()):
@@ -331,13 +333,13 @@ class DataNodes:
 
         promised: list[StorageNumber] = []
 
-        def choose(file: Inode) -> tuple[StorageNumber, ...]:
+        def choose(file: Inode, policy_id: int) -> tuple[StorageNumber, ...]:
             while promised:  # an operation may run again: then nobody was told
                 self._promises.withdraw(promised.pop(), file.block_size_bytes)
             placement = choose_targets(
                 self._cluster,
                 file.replication if count is None else count,
-                policy=self.policy_of(file),
+                policy=policy_by_id(policy_id) or DEFAULT,
                 block_size_bytes=file.block_size_bytes,
                 random=self.random,
                 writer=self.place_of(address),
@@ -375,9 +377,10 @@ class DataNodes:
         numbers = [target.storage.number for target in transfer.targets]
         self.promise(numbers, transfer.block.replica_bytes)
 
-    def policy_of(self, file: Inode) -> StoragePolicy:
-        """The storage policy of a file: until files have one, the default."""
-        return DEFAULT
+    def order_move(self, node: LiveDataNode, move: Transfer) -> None:
+        """Have a DataNode give a replica away, or take it to another of its volumes."""
+        node.moves.append(move)
+        self.promise([target.storage.number for target in move.targets], move.block.replica_bytes)
 
     def locate(self, storages: Iterable[int], reader: str = "") -> list[Located]:
         """Storages with their DataNodes, the best for this reader first; the dead left out."""

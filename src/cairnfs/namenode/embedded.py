@@ -26,6 +26,7 @@ from cairnfs.namesystem import (
     append,
     attributes,
     concat,
+    declarations,
     delete,
     directories,
     file_blocks,
@@ -45,9 +46,11 @@ from cairnfs.namesystem import (
     tree_scan,
     truncate,
     views,
+    xattr_explanation,
     xattrs,
 )
 from cairnfs.namesystem.acls import parse_spec
+from cairnfs.namesystem.inheritance import name_of
 from cairnfs.namesystem.inodes import AclEntry, Inode, InodeId
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
@@ -55,9 +58,10 @@ from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.namesystem.snapshot_records import RootSnapshot
 from cairnfs.namesystem.status import FileStatus
-from cairnfs.namesystem.xattrs import XAttrName
+from cairnfs.namesystem.xattr_explanation import Explanation
 from cairnfs.transaction.calls import CallKey, Operation, R
 from cairnfs.transaction.runner import RunnerStatistics, stopped
+from cairnfs.xattr_text import XAttrName
 
 BLOCK_SIZE_BYTES = 128 * 1024 * 1024
 REPLICATION = 3
@@ -345,6 +349,24 @@ class ClientProtocol:
     def remove_xattr(self, path: str, name: str) -> None:
         self._call(xattrs.remove_xattr, FsPath.parse(path), XAttrName.parse(name))
 
+    def unset_xattr(self, path: str, name: str) -> None:
+        """Let an inherited attribute be what it is in the directory above."""
+        self._call(xattrs.unset_xattr, FsPath.parse(path), XAttrName.parse(name))
+
+    def declare_xattr(self, name: str, kind: str) -> None:
+        """Of what kind a name is: "follow-path", "stay-with-data", or "local" as all others."""
+        self._call(declarations.declare_xattr, XAttrName.parse(name), kind)
+
+    def list_declared_xattrs(self) -> dict[str, str]:
+        """The names that are not local, each with its kind."""
+        found = self._call(declarations.list_declarations)
+        return {str(name_of(each)): declarations.word_for(each.kind) for each in found}
+
+    def explain_xattrs(self, path: str, names: Iterable[str] = ()) -> list[Explanation]:
+        """Which operations decided these, or all, attributes."""
+        wanted = map(XAttrName.parse, names)
+        return self._call(xattr_explanation.explain_xattrs, FsPath.parse(path), *wanted)
+
     # Quotas.
 
     def set_quota(
@@ -493,7 +515,7 @@ def _entries(spec: str | Iterable[AclEntry], *, with_permissions: bool = True) -
     return list(spec)
 
 
-def _no_targets(file: Inode) -> tuple[StorageNumber, ...]:
+def _no_targets(file: Inode, policy_id: int) -> tuple[StorageNumber, ...]:
     """Whoever calls from this process keeps data elsewhere, if at all."""
     return ()
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from cairnfs.blocks.policies import StoragePolicy
 from cairnfs.blocks.records import StorageType
 from cairnfs.namesystem.acl_operations import AclStatus
-from cairnfs.namesystem.directories import ContentSummary, Listing, Page
+from cairnfs.namesystem.directories import ContentSummary, Listing, Page, describe_page
 from cairnfs.namesystem.inodes import AclEntry, Inode, InodeId, Kind, Quota
 from cairnfs.namesystem.quota_operations import QuotaUsage
 from cairnfs.namesystem.status import FileStatus, describe
@@ -87,7 +87,7 @@ def encode_status(status: FileStatus) -> bytes:
     message.blocksize = status.block_size_bytes
     message.fileId = status.id
     message.childrenNum = status.children
-    message.storagePolicy = 0
+    message.storagePolicy = status.storage_policy
     flags = _HAS_ACL if status.has_acl else 0
     message.flags = flags | _SNAPSHOT_ENABLED if status.is_snapshottable else flags
     if kind is _SYMLINK:
@@ -118,9 +118,9 @@ def encode_page(page: Page | None) -> bytes:
     """The same from records; what was encoded before is not encoded again."""
     if page is None:
         return NOTHING
-    if not page.tells_names:
-        status = encode_first_field(encode_status(describe(page.inodes[0], None)))
-        return _encode_entries(status, page.remaining)
+    if not page.tells_names or any(page.policies):
+        statuses = b"".join(encode_first_field(encode_status(each)) for each in describe_page(page))
+        return _encode_entries(statuses, page.remaining)
     return _encode_entries(_ENCODED.join(page.inodes, page.totals), page.remaining)
 
 

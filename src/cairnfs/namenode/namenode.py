@@ -19,6 +19,7 @@ from cairnfs.namenode.lease_expiry import LEASES, LeaseExpiry
 from cairnfs.namenode.opening import OpenStore, open_store
 from cairnfs.namenode.redundancy import REDUNDANCY, Redundancy
 from cairnfs.namenode.safe_mode import SafeMode
+from cairnfs.namenode.satisfier import Satisfier
 from cairnfs.namenode.scheduling import SCHEDULES, Scheduling
 from cairnfs.namenode.trash import TRASH, Trash
 from cairnfs.namesystem.lookup import prefetch_paths
@@ -63,6 +64,9 @@ class NameNode:
             self.safe_mode,
             clock,
             excluded_hosts_file=settings.excluded_hosts_file,
+        )
+        self.satisfier = Satisfier(
+            self._runner, self.store, self.datanodes, self.redundancy, self.safe_mode
         )
         self.block_recoveries = BlockRecoveries(
             self._runner, self.store, self.datanodes, self.safe_mode
@@ -133,7 +137,8 @@ class NameNode:
 
     async def care_for_blocks(self) -> int:
         """What DataNodes are to do with blocks: the duty of whoever gives commands."""
-        return await self.block_recoveries.step() + await self.redundancy.step()
+        recovered = await self.block_recoveries.step()
+        return recovered + await self.redundancy.step() + await self.satisfier.step()
 
     @property
     def gives_commands(self) -> bool:

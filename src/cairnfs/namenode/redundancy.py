@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import msgspec
 
 from cairnfs.blocks.placement import Target
+from cairnfs.blocks.policies import DEFAULT, policy_by_id
 from cairnfs.blocks.records import (
     BlockId,
     BlockState,
@@ -220,7 +221,7 @@ class Redundancy:
 
     async def _help(self, facts: BlockFacts) -> list[Settled]:
         """Do what can be done for one block; says if it is done with, or has to wait."""
-        view = self._view(facts)
+        view = self.view_of(facts)
         plan = plan_block(view, self._datanodes.cluster, self._datanodes.random)
         if plan.copy is not None:
             self._order(facts, plan.copy)
@@ -246,7 +247,7 @@ class Redundancy:
         is_corrupt = any(replica.state is ReplicaState.CORRUPT for replica in one_each)
         return CheckQueue.POSTPONED if is_corrupt or live > view.replication else None
 
-    def _view(self, facts: BlockFacts) -> BlockView:
+    def view_of(self, facts: BlockFacts) -> BlockView:
         """The block as plans know it."""
         orders = {
             located.uuid: order
@@ -264,7 +265,7 @@ class Redundancy:
         return BlockView(
             length_bytes=facts.block.replica_bytes,
             replication=facts.file.effective_replication,
-            policy=self._datanodes.policy_of(facts.file),
+            policy=policy_by_id(facts.policy_id) or DEFAULT,
             replicas=tuple(replicas),
             state=facts.block.state,
             pending=self._pending_targets(facts.block.id, replicas),

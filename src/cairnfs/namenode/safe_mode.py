@@ -42,6 +42,7 @@ _WORDS = {
     "create_root_snapshot": "create the root snapshot",
     "create_snapshots": "create snapshot for ",
     "create_symlink": "create symlink ",
+    "declare_xattr": "declare an XAttr",
     "delete": "delete ",
     "delete_snapshot": "delete snapshot for ",
     "disallow_snapshot": "disallow snapshot for ",
@@ -61,15 +62,19 @@ _WORDS = {
     "renew_lease": "renew lease",
     "rollback_root_snapshot": "roll back to the root snapshot",
     "rollback_snapshot": "roll back ",
+    "satisfy_storage_policy": "satisfy storage policy for ",
     "set_acl": "set ACL on ",
     "set_owner": "set owner for ",
     "set_permission": "set permission for ",
     "set_quota": "set quota on ",
     "set_replication": "set replication for ",
     "set_schedule": "set a schedule for ",
+    "set_storage_policy": "set storage policy for ",
     "set_times": "set times ",
     "set_xattr": "set XAttr on ",
     "truncate": "truncate for ",
+    "unset_storage_policy": "unset storage policy for ",
+    "unset_xattr": "unset XAttr on ",
 }
 
 

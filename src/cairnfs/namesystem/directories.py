@@ -43,6 +43,7 @@ from cairnfs.namesystem.paths import (
     check_component_length,
 )
 from cairnfs.namesystem.permissions import Access, Caller, check_access, valid_mode
+from cairnfs.namesystem.policy_changes import policies_of_page, policy_to_tell
 from cairnfs.namesystem.quotas import ONE_DIRECTORY, add_entry, charged_space, reported_quota
 from cairnfs.namesystem.status import FileStatus, describe, status_of
 from cairnfs.store.base import Count, Totals
@@ -74,6 +75,7 @@ class Page(msgspec.Struct, frozen=True, gc=False):
     totals: dict[InodeId, Totals]
     remaining: int
     tells_names: bool = True  # or it is of a file, whose path the caller knows
+    policies: tuple[int, ...] = ()  # of each inode, if any was ever chosen in the file system
 
 
 class ContentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -143,11 +145,16 @@ def get_listing(
     page: Page | None = get_listed_inodes.function(tx, caller, path, start_after, limit)
     if page is None:
         return None
-    entries = [
-        describe(inode, page.totals.get(inode.id), inode.name if page.tells_names else b"")
-        for inode in page.inodes
+    return Listing(describe_page(page), page.remaining)
+
+
+def describe_page(page: Page) -> list[FileStatus]:
+    """What callers are told of the inodes of a page."""
+    policies = page.policies or (0,) * len(page.inodes)
+    return [
+        describe(inode, page.totals.get(inode.id), inode.name if page.tells_names else b"", policy)
+        for inode, policy in zip(page.inodes, policies, strict=True)
     ]
-    return Listing(entries, page.remaining)
 
 
 @operation(mutates=False)
@@ -163,21 +170,24 @@ def get_listed_inodes(
     if target is None:
         return None
     if not target.is_directory:
-        return Page([target], {}, 0, tells_names=False)
+        return Page([target], {}, 0, tells_names=False, policies=(policy_to_tell(lookup),))
     check_access(caller, target, _READ_EXECUTE, lookup.path)
     if lookup.is_dot_snapshot:
         return _list_snapshots(tx, target.id, start_after, limit)
     rows = lookup.rows
+    if lookup.snapshot is not None and not target.is_virtual:
+        rows.need(totals=[target.id])  # or the page would have to be read once more for them
     inodes = children_of(rows, target, start_after, limit + 1)
     directories = [inode for inode in inodes if inode.kind is _DIRECTORY]
     rows.need(totals=[inode.id for inode in directories if not inode.is_virtual])
     totals = {inode.id: totals_of(rows, inode) for inode in directories}
+    policies = policies_of_page(lookup, inodes[:limit])
     if len(inodes) <= limit:
-        return Page(inodes, totals, 0)
+        return Page(inodes, totals, 0, policies=policies)
     # How many are left matters to nobody, only whether there are: a count of
     # the names before `start_after` would cost a walk.
     children = totals_of(rows, target).counts[_CHILDREN]
-    return Page(inodes[:limit], totals, max(1, children - limit))
+    return Page(inodes[:limit], totals, max(1, children - limit), policies=policies)
 
 
 def _list_snapshots(tx: Transaction, id: InodeId, start_after: bytes, limit: int) -> Page:
@@ -309,7 +319,9 @@ def _file_info(
         raise
     if lookup.is_dot_snapshot:
         return _status_without_inode(b"", mode=0o777, group="", time_ms=0)
-    return None if target is None else status_of(lookup.rows, target)
+    if target is None:
+        return None
+    return status_of(lookup.rows, target, storage_policy=policy_to_tell(lookup))
 
 
 def _check_limit(limit: int) -> None:

@@ -40,6 +40,7 @@ from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import (
     Caller,
 )
+from cairnfs.namesystem.policy_changes import policy_id_of
 from cairnfs.namesystem.quotas import change_file
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
@@ -48,8 +49,9 @@ from cairnfs.transaction.transaction import Transaction
 BLOCKS_MAX = 10_000  # dfs.namenode.fs-limits.max-blocks-per-file
 
 
-ChooseTargets = Callable[[Inode], tuple[StorageNumber, ...]]
-"""Chooses storages for a new block of a file; raises IOException if there are too few."""
+ChooseTargets = Callable[[Inode, int], tuple[StorageNumber, ...]]
+"""Chooses storages for a new block of a file, by the number of the storage policy that it has;
+raises IOException if there are too few."""
 
 
 class LocatedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -111,7 +113,7 @@ def add_block(
         )
     _check_progress(tx, lookup, file)
     file = finish_last_block(tx, lookup, file, previous)
-    targets = choose(file)
+    targets = choose(file, policy_id_of(lookup))
     block = Block(
         BlockId(tx.next_number("block id")),
         GenerationStamp(tx.next_number("generation stamp")),

@@ -21,6 +21,9 @@ ROOT_NAME = b""
 
 QUOTA_UNSET = -1
 
+OWN_TXID = -1
+"""In a row: the TxID of the very transaction that writes it, which it cannot know beforehand."""
+
 
 class Kind(enum.IntEnum):
     """What an inode is; the numbers are those of HDFS's `FileType`."""
@@ -69,6 +72,17 @@ class XAttr(msgspec.Struct, frozen=True, array_like=True, gc=False):
     name: str
     value: bytes | None
     set: int = 0  # the TxID of the operation that decided the value, of a kind that is inherited
+    is_kept: bool = False  # it was decided for another inode, above, before this one was moved
+    is_unset: bool = False  # it was decided to be what the directory above had then
+
+
+class Declaration(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Of which kind the attributes of a name are; see `declarations`."""
+
+    namespace: int
+    name: str
+    kind: int  # an AttributeKind, never LOCAL
+    is_used: bool = False  # some inode has, or had, a value of this kind
 
 
 class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -153,6 +167,15 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # Files: what the directories above are charged for the open block beyond its length.
     reserved_bytes: int = 0
 
+    # Since an attribute was first inherited: the TxIDs of the last rename, and of the roll-back
+    # that brought it back; see `attribute_rules`.
+    renamed: int = 0
+    restored: int = 0
+    is_unstamped: bool = False  # there is an OWN_TXID in it: never so where it was read
+
+    # The root: which attributes are inherited.
+    declared: tuple[Declaration, ...] = ()
+
     @property
     def children_id(self) -> int:
         """Under what the rows of a directory's children are kept."""
@@ -183,6 +206,19 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
             open_bytes=0,
             reserved_bytes=0,
         )
+
+    def stamped(self, txid: int) -> Inode:
+        """The inode as it is read, given the TxID that wrote it."""
+        if not self.is_unstamped:
+            return self
+        xattrs = self.xattrs
+        if xattrs is not None:
+            xattrs = tuple(
+                msgspec.structs.replace(each, set=txid) if each.set == OWN_TXID else each
+                for each in xattrs
+            )
+        renamed = txid if self.renamed == OWN_TXID else self.renamed
+        return msgspec.structs.replace(self, xattrs=xattrs, renamed=renamed, is_unstamped=False)
 
     @property
     def effective_replication(self) -> int:

@@ -18,8 +18,8 @@ from cairnfs.namesystem.attributes import access_time_is_stale
 from cairnfs.namesystem.directories import LISTING_LIMIT, Listing, get_file_info, get_listing
 from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks, find_replicas
 from cairnfs.namesystem.inodes import Inode
-from cairnfs.namesystem.layers import rows_of_blocks
-from cairnfs.namesystem.lookup import Lookup, file_at, inode_key, resolve, resolve_to_read
+from cairnfs.namesystem.layers import child_of, rows_of_blocks
+from cairnfs.namesystem.lookup import Lookup, file_at, resolve, resolve_to_read
 from cairnfs.namesystem.past_blocks import blocks_now, need_blocks
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
@@ -150,8 +150,8 @@ def _list(
         return _list_snapshots(tx, lookup, listing)
     listed = lookup.inodes[-1]
     if listed.is_directory:
-        keys = [inode_key(listed.id, status.name) for status in listing.entries]
-        inodes: list[Inode] = [lookup.rows.get(key) for key in keys]
+        found = ask_all(lambda status: child_of(lookup.rows, listed, status.name), listing.entries)
+        inodes = [inode for inode in found if inode is not None]
     else:
         inodes = [listed]
 

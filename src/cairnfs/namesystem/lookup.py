@@ -37,7 +37,7 @@ from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import Rows
 from cairnfs.transaction.transaction import Transaction
 
-register(Table.INODES, Inode, id_of=lambda inode: inode.id)
+register(Table.INODES, Inode, id_of=lambda inode: inode.id, stamp=Inode.stamped)
 
 _INODES = int(Table.INODES)
 _DIRECTORY = Kind.DIRECTORY
@@ -290,7 +290,7 @@ def directory_at(lookup: Lookup) -> Inode:
 
 def check_ancestor_access(caller: Caller, lookup: Lookup, access: int) -> None:
     """The caller may do this in the nearest existing ancestor; the root has none."""
-    if not lookup.path.is_root:
+    if not caller.is_superuser and not lookup.path.is_root:
         check_access(caller, lookup.deepest, access, lookup.path, len(lookup.ancestors) - 1)
 
 
@@ -336,14 +336,22 @@ def check_subtree_access(
 
 def path_of(tx: Transaction, id: InodeId) -> FsPath | None:
     """Where an inode is now; None if it is not reachable from the root."""
-    names: list[bytes] = []
     inode: Inode | None = tx.get_by_id(Table.INODES, id)
-    while inode is not None and inode.id != ROOT_ID:
-        names.append(inode.name)
-        inode = parent_of(tx, inode)
-    if inode is None:
+    way = None if inode is None else way_to(tx, inode)
+    if way is None:
         return None
-    return FsPath.parse(b"/" + b"/".join(reversed(names)))
+    return FsPath.parse(b"/" + b"/".join(each.name for each in way[1:]))
+
+
+def way_to(tx: Rows, inode: Inode) -> tuple[Inode, ...] | None:
+    """The inodes from the root to one that has a row; None if it is not reachable from there."""
+    way = [inode]
+    while way[-1].id != ROOT_ID:
+        parent = parent_of(tx, way[-1])
+        if parent is None:
+            return None
+        way.append(parent)
+    return tuple(reversed(way))
 
 
 def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
@@ -354,8 +362,11 @@ def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     for argument in _paths_among(arguments):
         path = argument.without_raw() if argument.is_reserved else argument
         parent_id: int = top_id
-        hint = None
-        for name in path.components:
+        hint = root
+        for depth, name in enumerate(path.components):
+            if depth == path.snapshot_index and hint is not None:
+                _prefetch_in_snapshot(hint.id, path.components[depth + 1 :], hints, reading)
+                break
             key = (_INODES, parent_id, name)
             reading.keys.append(key)
             hint = hints.get(key)
@@ -367,6 +378,23 @@ def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
         elif hint is not None and hint.is_directory:
             reading.totals.append(hint.id)
     return reading
+
+
+def _prefetch_in_snapshot(
+    inode_id: int, names: tuple[bytes, ...], hints: Hints, reading: Reading
+) -> None:
+    """The row of a snapshot, and of its root as it was, or of what is right below that."""
+    if not names:
+        return
+    key = snapshot_key(inode_id, names[0])
+    reading.keys.append(key)
+    snapshot: object = hints.get(key)  # what is kept there is no inode
+    if isinstance(snapshot, Snapshot) and snapshot.root.is_directory:
+        then = reading.past.setdefault(snapshot.txid, Reading())
+        if len(names) > 1:
+            then.keys.append(inode_key(InodeId(snapshot.root.children_id), names[1]))
+        else:
+            then.totals.append(snapshot.root.id)
 
 
 def _paths_among(arguments: Iterable[object]) -> Iterator[FsPath]:

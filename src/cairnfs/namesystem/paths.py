@@ -10,7 +10,6 @@ caller ask about any path.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 import msgspec
 
@@ -51,7 +50,13 @@ class FsPath(msgspec.Struct, frozen=True, gc=False):
         does.  HDFS looks up "." and ".." as names that cannot exist, unless it
         creates (isValidName); here no call accepts them.
         """
-        return _parse_cached(text) if len(text) <= _CACHED_LENGTH_MAX else _parse(text)
+        if type(text) is str:
+            above, slash, name = text.rpartition("/")
+            directory = _directories.get(above)
+            # What can be printed is UTF-8 without NUL; what is special begins with a dot.
+            if directory is not None and slash and name and name[0] != "." and name.isprintable():
+                return FsPath(text, (*directory, name.encode()))
+        return _parse(text)
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -229,9 +234,11 @@ def check_text(text: str, what: str, length_max: int = TEXT_LENGTH_MAX) -> None:
 # Java's Long.parseLong, but for digits outside ASCII.
 _JAVA_LONG = re.compile(rb"[+-]?[0-9]{1,40}")
 
-# Longer paths are parsed anew, to bound what the cache may hold.
-_CACHED_LENGTH_MAX = 512
-_CACHED_PATHS_MAX = 8192
+# The names of directories that were met lately, by their texts, if there is nothing special about
+# them: most paths differ from one before in their last name alone.
+_directories: dict[str, tuple[bytes, ...]] = {}
+_DIRECTORIES_MAX = 8192
+_DIRECTORY_LENGTH_MAX = 512
 
 
 def _parse(given: str | bytes) -> FsPath:
@@ -252,6 +259,8 @@ def _parse(given: str | bytes) -> FsPath:
         components = tuple(name for name in components if name)
         text = "/" + b"/".join(components).decode()
     if b"/." not in encoded:
+        if components:
+            _remember_directory(text.rpartition("/")[0], components[:-1])
         return FsPath(text, components)
 
     # Something may be special: every name that is begins with a dot.
@@ -266,7 +275,11 @@ def _parse(given: str | bytes) -> FsPath:
     return path
 
 
-_parse_cached = lru_cache(maxsize=_CACHED_PATHS_MAX)(_parse)
+def _remember_directory(text: str, components: tuple[bytes, ...]) -> None:
+    if len(text) <= _DIRECTORY_LENGTH_MAX:
+        if len(_directories) >= _DIRECTORIES_MAX:
+            _directories.clear()
+        _directories[text] = components
 
 
 def _decode(encoded: bytes) -> str:

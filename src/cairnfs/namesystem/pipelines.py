@@ -24,6 +24,7 @@ from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.lookup import Lookup, path_of, resolve
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
+from cairnfs.namesystem.policy_changes import policy_id_of
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -39,7 +40,8 @@ def get_additional_datanode(
 ) -> tuple[StorageNumber, ...]:
     """Storages to take the place of those that a writer's pipeline has lost."""
     lookup = leases.resolve_by_id(tx, caller, path, file_id)
-    return choose(leases.check_lease(tx, caller, lookup, file_id, holder))
+    file = leases.check_lease(tx, caller, lookup, file_id, holder)
+    return choose(file, policy_id_of(lookup))
 
 
 @operation()

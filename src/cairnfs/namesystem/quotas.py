@@ -10,6 +10,7 @@ superuser takes a walk: `lookup.check_subtree_access`.)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -105,6 +106,7 @@ def reported_quota(inode: Inode) -> Quota:
     return quota
 
 
+@lru_cache(maxsize=1024)
 def negative(counts: Counts) -> Counts:
     return tuple([(count, -change) for count, change in counts])
 

@@ -9,6 +9,8 @@ import msgspec
 from cairnfs.blocks.checks import forget_checks, need_checks, put_check, settle_check
 from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.invalidations import discard_replicas, invalidate
+from cairnfs.blocks.placing import Placement, find_placement, need_placements
+from cairnfs.blocks.policies import DEFAULT
 from cairnfs.blocks.records import (
     Block,
     BlockId,
@@ -23,8 +25,12 @@ from cairnfs.blocks.records import (
 from cairnfs.blocks.reports import replicas_of
 from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.lookup import ROOT_KEY, way_to
+from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
+from cairnfs.namesystem.policy_changes import is_used, policy_id_at
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
+from cairnfs.transaction.rows import ask_all
 from cairnfs.transaction.transaction import Transaction
 
 Settled = tuple[BlockId, Check | None, CheckQueue | None]
@@ -39,19 +45,24 @@ class BlockFacts(msgspec.Struct, frozen=True, gc=False):
     replicas: list[tuple[StorageNumber, Replica]]
     deleting: list[tuple[StorageNumber, Invalidation]]
     news: Check | None  # in the queue NEW
+    policy_id: int = POLICY_UNSPECIFIED  # where its replicas belong
+    placement: Placement | None = None  # they may not be there
 
 
 @operation(mutates=False)
 def inspect_blocks(tx: Transaction, block_ids: Sequence[BlockId]) -> list[BlockFacts | None]:
     """What is known of some blocks; None: one is gone."""
     tables = (Table.BLOCKS, Table.REPLICAS, Table.INVALIDATIONS)
+    root: Inode = tx.get(ROOT_KEY)
+    has_policies = is_used(root)
     tx.need(
         [check_key(id) for id in block_ids],
         ids=[(int(table), id) for id in block_ids for table in tables],
     )
     files = [key[1] for id in block_ids for key, _ in tx.list_by_id(Table.BLOCKS, id)]
     tx.need(ids=[(int(Table.INODES), file) for file in dict.fromkeys(files)])
-    return [_inspect(tx, block_id) for block_id in block_ids]
+    need_placements(tx, block_ids)
+    return ask_all(lambda block_id: _inspect(tx, block_id, has_policies), block_ids)
 
 
 @operation()
@@ -104,7 +115,7 @@ def forget_replicas(tx: Transaction, block_id: BlockId, storages: Sequence[Stora
             tx.delete(key)
 
 
-def _inspect(tx: Transaction, block_id: BlockId) -> BlockFacts | None:
+def _inspect(tx: Transaction, block_id: BlockId, has_policies: bool) -> BlockFacts | None:
     newest = newest_row(tx, block_id)
     found = [_file_of(tx, key[1]) for key, _ in tx.list_by_id(Table.BLOCKS, block_id)]
     files = [file for file in found if file is not None]
@@ -116,7 +127,23 @@ def _inspect(tx: Transaction, block_id: BlockId) -> BlockFacts | None:
         for key, order in tx.list_by_id(Table.INVALIDATIONS, block_id)
     ]
     news: Check | None = tx.get(check_key(block_id))
-    return BlockFacts(newest[1], file, replicas_of(tx, block_id), deleting, news)
+    placement = find_placement(tx, block_id)
+    policy_id = _policy_of(tx, files, placement) if has_policies else POLICY_UNSPECIFIED
+    replicas = replicas_of(tx, block_id)
+    return BlockFacts(newest[1], file, replicas, deleting, news, policy_id, placement)
+
+
+def _policy_of(tx: Transaction, files: Sequence[Inode], placement: Placement | None) -> int:
+    """The policy of a block's file; of several that share it, the one for what is used most.
+
+    Their numbers are in that order.  What only snapshots have stays where it is.
+    """
+    found = [] if placement is None or not placement.policy_id else [placement.policy_id]
+    for file in files:
+        way = way_to(tx, file)
+        if way is not None:
+            found.append(policy_id_at(way) or DEFAULT.id)
+    return max(found, default=POLICY_UNSPECIFIED)
 
 
 def _file_of(tx: Transaction, inode_id: int) -> Inode | None:

@@ -18,6 +18,7 @@ from cairnfs.errors import (
     ParentNotDirectoryException,
     SnapshotException,
 )
+from cairnfs.namesystem import inheritance
 from cairnfs.namesystem.delete import check_may_remove, detach
 from cairnfs.namesystem.directories import add_inode
 from cairnfs.namesystem.inodes import Inode, InodeId
@@ -32,6 +33,7 @@ from cairnfs.namesystem.lookup import (
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_sticky
+from cairnfs.namesystem.policy_changes import note_move
 from cairnfs.namesystem.quotas import add_entry, remove_entry, subtree
 from cairnfs.namesystem.snapshots import check_without_snapshots
 from cairnfs.store.base import Count
@@ -181,6 +183,7 @@ def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) ->
     """Take the inode out of one directory and put it into another."""
     if inode.is_directory:
         tx.require_alone()
+    note_move(tx, source, destination, inode)
     parent = destination.deepest
     counts = subtree(tx, inode)
     old, new = source.ancestors, destination.ancestors
@@ -193,7 +196,7 @@ def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) ->
     tx.delete(key_of(inode))
     hide(tx, old[-1], inode.name)
     moved = replace(
-        inode,
+        inheritance.moved(source, inode),
         parent_id=InodeId(parent.children_id),
         name=destination.path.name,
         covered_txid=source.covered_txid,  # the inode's own included

@@ -22,7 +22,7 @@ from cairnfs.errors import (
     IOException,
     SnapshotException,
 )
-from cairnfs.namesystem import leases
+from cairnfs.namesystem import inheritance, leases
 from cairnfs.namesystem.delete import Orphan, detach_blocks, orphan_key
 from cairnfs.namesystem.directories import add_inode
 from cairnfs.namesystem.identity import Finder
@@ -53,6 +53,7 @@ from cairnfs.namesystem.lookup import (
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
+from cairnfs.namesystem.policy_changes import note_rollback
 from cairnfs.namesystem.quotas import add_entry, subtree
 from cairnfs.namesystem.snapshot_records import ROOT_SNAPSHOT_KEY, RootSnapshot, Snapshot
 from cairnfs.namesystem.snapshots import (
@@ -71,7 +72,7 @@ from cairnfs.transaction.transaction import Counts, Transaction
 _PAGE = 1000
 _KEPT = (
     *("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots"),
-    *("known_as", "places"),
+    *("known_as", "places", "declared"),
 )
 
 
@@ -119,12 +120,15 @@ def _roll_back(
     _check_nothing_hinders(lookup, nested)
     if safety:
         inode, safety = take_as_it_was(tx, lookup, inode, safety)
+    root = inheritance.rolled_back(lookup.inodes[0], snapshot, snapshot.root, tx.txid)
     if inode.is_file:
-        restored = _restore_file(tx, inode, snapshot.root, then)
+        restored = _restore_file(tx, inode, root, then)
+        note_rollback(tx, lookup, restored)
         _change_totals(tx, lookup, inode, subtree(tx, inode), subtree(tx, restored))
         return safety
     before, after = tx.totals(inode.id), copied(then.totals(inode.id))
-    restored = _restore_directory(tx, inode, snapshot.root, snapshot.txid)
+    restored = _restore_directory(tx, inode, root, snapshot.txid)
+    note_rollback(tx, lookup, restored)
     _bring_totals(tx, restored, before, after)
     _change_totals(tx, lookup, inode, _below(before), _below(after))
     for each in sorted(nested, key=lambda each: len(each.way or ())):
@@ -200,7 +204,9 @@ def clone_snapshot(
         origin=None,
         known_as=0,
         places=(),
+        declared=(),
     )
+    clone = inheritance.cloned(lookup.inodes[0], snapshot, clone, tx.txid)
     then = tx.at(snapshot.txid)
     if clone.is_directory:
         root = snapshot.root

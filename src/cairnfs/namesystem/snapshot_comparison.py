@@ -13,7 +13,7 @@ import msgspec
 
 from cairnfs.blocks.records import block_key
 from cairnfs.namesystem.identity import Finder, identity_of
-from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, XAttr
 from cairnfs.namesystem.layers import (
     Identity,
     child_of,
@@ -189,12 +189,16 @@ class Comparison:
 
     def find_new(self, path: Names, inode: Inode) -> tuple[Inode, ...] | None:
         """The way to where an inode of the old side is on the new one."""
+        if _has_own_id(inode) and (found := self._in_new.find(inode.id)):
+            return found
         if not self._is_itself(self.old, path, inode):
             return None
         return self._in_new.find(identity_of(inode)) or None
 
     def find_old(self, path: Names, inode: Inode) -> tuple[Inode, ...] | None:
         """The way to where an inode of the new side was on the old one."""
+        if _has_own_id(inode) and (found := self._in_old.find(inode.id)):
+            return found
         if not self._is_itself(self.new, path, inode):
             return None
         return self._in_old.find(identity_of(inode)) or None
@@ -280,6 +284,11 @@ class Comparison:
 def _is_plain(inode: Inode) -> bool:
     """Whether an inode has a row and an id that were never another one's."""
     return not inode.is_virtual and not inode.known_as
+
+
+def _has_own_id(inode: Inode) -> bool:
+    """Whether an inode of a clone has a row: then its id is that of no other one."""
+    return bool(inode.places) and not inode.is_virtual
 
 
 def _is_layered(old: Inode, new: Inode) -> bool:
@@ -372,4 +381,16 @@ def _essence(inode: Inode) -> Inode:
         id=InodeId(0),
         held_replication=0,
         entered=None,
+        xattrs=_without_txids(inode.xattrs),
+        renamed=0,
+        restored=0,
+        declared=(),
     )
+
+
+def _without_txids(xattrs: tuple[XAttr, ...] | None) -> tuple[XAttr, ...] | None:
+    """Attributes as they were decided here; one that was kept was there before, from above."""
+    if xattrs is None or not any(each.set for each in xattrs):
+        return xattrs
+    own = (msgspec.structs.replace(each, set=0) for each in xattrs if not each.is_kept)
+    return tuple(own) or None

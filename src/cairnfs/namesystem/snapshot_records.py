@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.inodes import Inode, XAttr
 from cairnfs.store.base import Key
 from cairnfs.store.schema import NUMBER, PAIR, Table
 from cairnfs.transaction.records import register
@@ -16,6 +16,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True, gc=False):
     txid: int
     created_ms: int
     root: Inode  # the inode itself as it was, so that snapshots are listed without a look back
+    entering: tuple[XAttr, ...] = ()  # what it inherited from above; see `inheritance`
 
 
 class Snapshottable(msgspec.Struct, frozen=True, array_like=True, gc=False):

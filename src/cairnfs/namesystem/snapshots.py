@@ -17,6 +17,7 @@ from cairnfs.errors import (
     InvalidPathException,
     SnapshotException,
 )
+from cairnfs.namesystem import inheritance
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId
 from cairnfs.namesystem.lookup import (
     Lookup,
@@ -312,7 +313,8 @@ def take(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> None:
 def _note(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes, txid: int) -> Inode:
     """Write down a snapshot; the inode that knows of it."""
     taken = msgspec.structs.replace(inode, covered_txid=tx.txid, snapshots=inode.snapshots + 1)
-    tx.put(snapshot_key(inode.id, name), Snapshot(txid, tx.now_ms, taken))
+    snapshot = Snapshot(txid, tx.now_ms, taken, inheritance.entering(lookup))
+    tx.put(snapshot_key(inode.id, name), snapshot)
     tx.put_new(moment_key(txid, inode.id), Moment(txid, inode.id, name))
     tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE)
     return taken

@@ -36,27 +36,30 @@ class FileStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
     has_acl: bool
     under_construction: bool
     is_snapshottable: bool = False
+    storage_policy: int = 0  # its number; 0: none was chosen, or the caller does not need it
 
     @property
     def is_directory(self) -> bool:
         return self.kind is _DIRECTORY
 
 
-def status_of(tx: Rows, inode: Inode, name: bytes = b"") -> FileStatus:
+def status_of(tx: Rows, inode: Inode, name: bytes = b"", storage_policy: int = 0) -> FileStatus:
     """Describe an inode; of a directory, with the totals that are kept apart from it.
 
     Only listings tell names: a client appends the name to the path it asked about.
     """
     totals = totals_of(tx, inode) if inode.kind is _DIRECTORY else None
-    return describe(inode, totals, name)
+    return describe(inode, totals, name, storage_policy)
 
 
-def describe(inode: Inode, totals: Totals | None, name: bytes = b"") -> FileStatus:
+def describe(
+    inode: Inode, totals: Totals | None, name: bytes = b"", storage_policy: int = 0
+) -> FileStatus:
     """The same from records: a directory comes with its totals."""
     if totals is None:
-        return _describe(inode, name, inode.mtime_ms, 0)
+        return _describe(inode, name, inode.mtime_ms, 0, storage_policy)
     mtime_ms = totals.mtime_ms if totals.touched else inode.mtime_ms
-    return _describe(inode, name, mtime_ms, totals.counts[_CHILDREN])
+    return _describe(inode, name, mtime_ms, totals.counts[_CHILDREN], storage_policy)
 
 
 def new_status(inode: Inode) -> FileStatus:
@@ -64,7 +67,9 @@ def new_status(inode: Inode) -> FileStatus:
     return _describe(inode, b"", inode.mtime_ms, 0)
 
 
-def _describe(inode: Inode, name: bytes, mtime_ms: int, children: int) -> FileStatus:
+def _describe(
+    inode: Inode, name: bytes, mtime_ms: int, children: int, storage_policy: int = 0
+) -> FileStatus:
     return FileStatus(
         inode.kind,
         name,
@@ -82,4 +87,5 @@ def _describe(inode: Inode, name: bytes, mtime_ms: int, children: int) -> FileSt
         inode.acl is not None,
         inode.under_construction,
         inode.is_snapshottable,
+        storage_policy,
     )

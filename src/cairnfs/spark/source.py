@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -29,6 +30,7 @@ from cairnfs.client.addresses import parse_url
 from cairnfs.errors import FileNotFoundException, IllegalArgumentException
 from cairnfs.namesystem.tree_scan import Part
 from cairnfs.spark.inode_table import COLUMNS, arrow_schema, to_batch
+from cairnfs.spark.views import find_view, open_view
 
 TABLES = ("inodes",)
 PART_INODES = 100_000
@@ -52,8 +54,7 @@ class CairnDataSource(DataSource):
             raise IllegalArgumentException(
                 f"the data source cairn has no table {table!r}, but {', '.join(TABLES)}"
             )
-        self._location = parse_url(path)
-        self._fs = cairnfs.connect(path, user=options.get("user"))
+        self._tree = Tree(path, options.get("user"), parse_url(path).path)
         self._inodes = _positive(options.get("inodes", str(PART_INODES)))
         self._pushes_filters = options.get("pushdown", "false").lower() == "true"
 
@@ -79,7 +80,18 @@ class CairnDataSource(DataSource):
                 )
         columns = arrow_schema(field.name for field in schema)
         kind = FilteringReader if self._pushes_filters else InodeReader
-        return kind(self._fs, self._location.path, columns, self._inodes)
+        return kind(self._tree, columns, self._inodes)
+
+
+class Tree(NamedTuple):
+    """Where what is to be read is, and as whom."""
+
+    url: str
+    user: str | None
+    top: str
+
+    def connect(self) -> cairnfs.FileSystem:
+        return cairnfs.connect(self.url, user=self.user)
 
 
 @dataclass
@@ -93,28 +105,30 @@ class ViewPart(InputPartition):
 class InodeReader(DataSourceReader):
     """Reads the table `inodes` below a directory."""
 
-    def __init__(self, fs: cairnfs.FileSystem, top: str, columns: pa.Schema, inodes: int) -> None:
-        self._fs = fs
-        self._top = top
+    def __init__(self, tree: Tree, columns: pa.Schema, inodes: int) -> None:
+        self._connect = tree.connect
+        self._top = tree.top
         self._columns = columns
         self._inodes = inodes
         self._is_narrowed = False
 
     def partitions(self) -> Sequence[InputPartition]:
-        try:
-            view = self._fs.open_view(self._top)
-        except FileNotFoundException:
-            if self._is_narrowed:
-                return []  # a filter asks for what is not there
-            raise
-        return [ViewPart(view.number, part) for part in view.split(self._inodes)]
+        with self._connect() as fs:
+            try:
+                view = open_view(fs, self._top)
+            except FileNotFoundException:
+                if self._is_narrowed:
+                    return []  # a filter asks for what is not there
+                raise
+            return [ViewPart(view.number, part) for part in view.split(self._inodes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, ViewPart):
             return  # there is none
-        view = self._fs.view(partition.number)
-        for listed in view.read(partition.part):
-            yield to_batch(listed, view.path, self._columns)
+        with self._connect() as fs:
+            view = find_view(fs, partition.number)
+            for listed in view.read(partition.part):
+                yield to_batch(listed, view.path, self._columns)
 
 
 class FilteringReader(InodeReader):

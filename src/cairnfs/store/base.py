@@ -226,8 +226,9 @@ class Batch:
     forgets: list[tuple[Key, int]] = field(default_factory=list)  # past rows: key, until
     bounds: list[Bound] = field(default_factory=list)
     replies: list[StoredReply] = field(default_factory=list)
-    replaces_known_rows: bool = False
-    """Whoever made it is the only one that writes: that rows to be replaced are there is known."""
+    knows_its_rows: bool = False
+    """Whoever made it is the only one that writes, and knows which rows there are: only `reads`,
+    if any, are to be compared."""
 
 
 def new_keys(batch: Batch) -> list[Key]:

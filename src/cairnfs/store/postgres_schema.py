@@ -32,6 +32,8 @@ MIGRATIONS: dict[int, str] = {
     4: "SELECT",  # the other engine has changed
     # Space that is reserved by open blocks; those that are open already do not count.
     5: "ALTER TABLE totals ADD reserved_bytes bigint NOT NULL DEFAULT 0",
+    # Inherited attributes: who does not know of them would lose what rows have of them.
+    6: "SELECT",
 }
 """`version -> script` that brings the tables of that version to the next one."""
 

@@ -86,9 +86,10 @@ _PARTS = {
         f" ARRAY[{', '.join(f's.{count.name.lower()}' for count in Count)}, s.changed]"
         " FROM unnest({0}::text::bigint[]) WITH ORDINALITY u (id, n) JOIN totals s ON s.id = u.id"
     ),
-    # The same as they were after a TxID: current still, or among the past rows.
+    # The same as they were after a TxID: current still, or among the past rows.  Where `a` is
+    # known, `until` takes its place: an array would take longer to be read than all the rest.
     _PAST_KEYS: (
-        "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, ARRAY[r.until]"
+        "SELECT {part}, u.n, r.until, NULL::bytea, r.since, r.data, NULL::bigint[]"
         " FROM (SELECT unnest({0}::text::integer[]), unnest({1}::text::bigint[]),"
         " unnest({2}::text::bytea[]), unnest({3}::text::bigint[]),"
         " generate_series(1, {4}::integer)) u (t, a, b, txid, n)"
@@ -108,7 +109,7 @@ _PARTS = {
         " AND since <= u.txid) r"
     ),
     _PAST_SCANS: (
-        "SELECT {part}, u.n, u.a, r.b, r.since, r.data, ARRAY[r.until]"
+        "SELECT {part}, u.n, r.until, r.b, r.since, r.data, NULL::bigint[]"
         " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::text::bytea[],"
         " {3}::text::bigint[], {4}::text::bigint[], {5}::text::bigint[], {6}::text::bigint[])"
         " WITH ORDINALITY u (t, a, after, most, first, last, txid, n)"
@@ -270,13 +271,13 @@ def _collect_past(reading: Reading, found: Found, records: Sequence[Any]) -> lis
         part, n, a, b, since, data, counts = record
         if part == _PAST_KEYS:
             txid, key = keys[n - 1]
-            found.past[txid].rows[key] = Row(key, since, data, *counts)
+            found.past[txid].rows[key] = Row(key, since, data, a)
         elif part == _PAST_IDS:
             txid, pair = ids[n - 1]
             found.past[txid].ids[pair].append(Row((pair[0], a, b), since, data, *counts))
         elif part == _PAST_SCANS:
             txid, scan = scans[n - 1]
-            found.past[txid].scans[scan].append(Row((scan.table, a, b), since, data, *counts))
+            found.past[txid].scans[scan].append(Row((scan.table, scan.a, b), since, data, a))
         elif part == _PAST_TOTALS:
             txid, id = totals[n - 1]
             if data is None:

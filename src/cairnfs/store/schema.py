@@ -24,6 +24,10 @@
 | IDENTITIES    | 0            | inode id      |              | under what id it is found now     |
 | LAYERED       | 0            | TxID, inode   |              | directories that have an origin   |
 | ROOT_SNAPSHOT | 0            |               |              | the one of the whole file system  |
+| POLICY_SCANS  | 0            | inode id      |              | subtrees whose blocks may move    |
+| POLICY_MARKS  | 0            | inode id      |              | below which policies were chosen  |
+| PLACEMENTS    | queue        | block id      | block id     | blocks to be where they belong    |
+| SATISFIED     | 0            |               |              | how much of that was done         |
 | VIEWS         | 0            | number        |              | moments held for who reads all    |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
@@ -35,7 +39,7 @@ from __future__ import annotations
 import enum
 import struct
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 class Table(enum.IntEnum):
@@ -63,7 +67,11 @@ class Table(enum.IntEnum):
     IDENTITIES = 19
     LAYERED = 20
     ROOT_SNAPSHOT = 21
-    VIEWS = 25
+    POLICY_SCANS = 22
+    POLICY_MARKS = 23
+    PLACEMENTS = 24
+    SATISFIED = 25
+    VIEWS = 26
     TOTALS = 100  # of past rows only
 
 

@@ -8,7 +8,7 @@ stays true until it changes it itself (`local`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,10 @@ from cairnfs.store.sqlite_backlog import (
     change_of,
     decode_change,
     encode_change,
-    unpack_calls,
 )
 from cairnfs.store.sqlite_file import NamespaceFile
 from cairnfs.store.sqlite_past import PastReads
+from cairnfs.store.sqlite_replies import LastCalls, find_stored, has_stored, last_stored
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS, format_file, migrate
 from cairnfs.store.sqlite_transaction import SqliteTransaction
 
@@ -63,7 +63,7 @@ _SCAN_PAST = (
     " WHERE until >= ?1 AND until <= ?5 AND (until, t, a, b) > (?1, ?2, ?3, ?4)"
     " ORDER BY until, t, a, b LIMIT ?6"
 )
-_FIND = "SELECT t, a, b FROM records WHERE t = ? AND a = ? AND b = ?"
+_SELECT_VERSION = "SELECT t, a, b, since FROM records WHERE t = ? AND a = ? AND b = ?"
 _COUNT_REST = "SELECT count(*) FROM records WHERE t = ? AND (a, b) > (?, ?)"
 _FIND_PAGE_END = (
     "SELECT a, b FROM records WHERE t = ? AND (a, b) > (?, ?) ORDER BY a, b LIMIT 1 OFFSET ? - 1"
@@ -98,6 +98,7 @@ class SqliteStore:
         self._fetch = self._file.fetch
         self._writing = self._file.writing
         self._backlog = Backlog()
+        self._last_calls = LastCalls(self._find_last_calls)
         self._txid = 0
         try:
             migrate(self._connection, path)
@@ -153,11 +154,8 @@ class SqliteStore:
         return found
 
     async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
-        found = self._fetch(
-            "SELECT data FROM replies WHERE client_id = ? AND last_call >= ? AND first_call <= ?",
-            (client_id, call_id, call_id),
-        )
-        return [data for (data,) in found] + self._backlog.find_replies(client_id, call_id)
+        found = find_stored(self._fetch, client_id, call_id)
+        return found + self._backlog.find_replies(client_id, call_id)
 
     # Writing.
 
@@ -196,6 +194,8 @@ class SqliteStore:
         else:
             self._backlog = backlog
         self._txid = change.last_txid
+        for client_id, calls, _ in batch.replies:
+            self._last_calls.note(client_id, calls[-1])
         return base
 
     def _kept(self, batch: Batch, base: int) -> tuple[list[PastRow], list[tuple[Key, int]]]:
@@ -210,8 +210,9 @@ class SqliteStore:
                     past.append(PastRow(key, base + order, version.since, version.id, version.data))
             else:
                 kept.append((key, base + order))
-        for id, covered in {touch.id: touch.covered for touch in batch.touches}.items():
-            if not covered or backlog.totals_changed(id) > covered:
+        covering = {touch.id: touch.covered for touch in batch.touches if touch.covered}
+        for id, covered in covering.items():
+            if backlog.totals_changed(id) > covered:
                 continue
             totals = self.totals(id)
             if totals is not NO_TOTALS and totals.changed <= covered:
@@ -272,7 +273,8 @@ class SqliteStore:
         return int(first)
 
     async def drop_expired_replies(self, now_ms: int, limit: int) -> int:
-        self.write_backlog()
+        if self._backlog.has_expired_replies(now_ms):
+            self.write_backlog()
         db = self._file.for_writing()
         try:
             db.execute(
@@ -329,43 +331,49 @@ class SqliteStore:
 
     def _validate(self, db: apsw.Connection, batch: Batch) -> None:
         """Raise Conflict if a row is not as it was when the batch was made."""
-        changed = []
-        for key, version in batch.reads.items():
-            row = self.row(key)
-            if (row.since if row else ABSENT) != version:
-                changed.append(key)
-        if changed:
-            raise Conflict(keys=changed)
-        puts = batch.puts
-        if batch.replaces_known_rows:
-            puts = [put for put in puts if not put.replaces]
-        stored = set(db.executemany(_FIND, [put.key for put in puts]))
-        backlog, deleted = self._backlog, batch.deletes
-        for key, _, _, _, replaces in puts:
-            is_there = key in stored
-            if backlog.knows(key):
-                is_there = backlog.row(key) is not None
-            if is_there is not replaces and (replaces or key not in deleted):
-                changed.append(key)
+        changed = self._find_changed(db, batch.reads) if batch.reads else []
+        if not batch.knows_its_rows and not changed:
+            versions = self._versions(db, [put.key for put in batch.puts])
+            changed = [
+                put.key
+                for put in batch.puts
+                if (versions[put.key] != ABSENT) is not put.replaces
+                and (put.replaces or put.key not in batch.deletes)
+            ]
         if changed:
             raise Conflict(keys=changed)
         if batch.replies:
-            self._check_not_run_before(db, batch)
+            self._check_not_run_before(batch)
 
-    def _check_not_run_before(self, db: apsw.Connection, batch: Batch) -> None:
-        clients = []
-        for client, calls, _ in batch.replies:
-            stored: Any = db.execute(
-                "SELECT calls FROM replies"
-                " WHERE client_id = ? AND last_call >= ? AND first_call <= ?",
-                (client, calls[0], calls[-1]),
+    def _find_changed(self, db: apsw.Connection, reads: dict[Key, int]) -> list[Key]:
+        versions = self._versions(db, reads)
+        return [key for key, version in reads.items() if versions[key] != version]
+
+    def _versions(self, db: apsw.Connection, keys: Collection[Key]) -> dict[Key, int]:
+        """The versions of rows; many are found by one statement."""
+        versions = dict.fromkeys(keys, ABSENT)
+        known = self._backlog.versions(keys)
+        asked = [key for key in keys if key not in known] if known else keys
+        for t, a, b, since in db.executemany(_SELECT_VERSION, asked):
+            versions[t, a, b] = since
+        versions.update(known)
+        return versions
+
+    def _check_not_run_before(self, batch: Batch) -> None:
+        clients = [
+            client_id
+            for client_id, calls, _ in batch.replies
+            if not self._last_calls.are_before(client_id, calls[0])
+            and (
+                self._backlog.has_replied(client_id, calls)
+                or has_stored(self._fetch, client_id, calls)
             )
-            if self._backlog.has_replied(client, calls) or any(
-                not unpack_calls(packed).isdisjoint(calls) for (packed,) in stored
-            ):
-                clients.append(client)
+        ]
         if clients:
             raise Conflict(clients=clients)
+
+    def _find_last_calls(self, client_id: bytes) -> list[int]:
+        return last_stored(self._fetch, client_id) + self._backlog.last_calls(client_id)
 
     @staticmethod
     def _check_outcome(db: apsw.Connection, batch: Batch) -> None:

@@ -13,15 +13,16 @@ holds exactly what is in the backlog.
 from __future__ import annotations
 
 import operator
-import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 import apsw
 import msgspec
 
-from cairnfs.store.base import Batch, Count, Key, PastRow, Row, Scan, Totals, scan_under
+from cairnfs.store.base import ABSENT, Batch, Count, Key, PastRow, Row, Scan, Totals, scan_under
 from cairnfs.store.schema import REPLY_RETENTION_MS
+from cairnfs.store.sqlite_replies import Replies
+from cairnfs.store.sqlite_replies import insert as insert_replies
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 
 _PUT = (
@@ -42,10 +43,6 @@ _KEEP_STORED = (
     "INSERT INTO past (t, a, b, until, since, id, data)"
     " SELECT t, a, b, ?4, since, id, data FROM records WHERE t = ?1 AND a = ?2 AND b = ?3"
 )
-_INSERT_REPLY = (
-    "INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, calls, data)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
 
 
 class Version(NamedTuple):
@@ -63,16 +60,6 @@ class Addition(NamedTuple):
     mtime_ms: int
     touched: int  # 0: the time stays
     changed: int = 0  # the last TxID of the batch that added it
-
-
-class Replies(NamedTuple):
-    """Replies to one client's calls, in ascending order of their numbers."""
-
-    client_id: bytes
-    calls: tuple[int, ...]
-    txid: int
-    expires_ms: int
-    data: bytes
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
@@ -134,9 +121,8 @@ class Backlog:
         self.calls = 0  # that made them
         self._changes = 0
         self._rows: dict[Key, Version | None] = {}  # None: the row is gone
-        self._totals: dict[int, Addition] = {}
-        self._replies: list[Replies] = []
-        self._replied: dict[bytes, set[int]] = {}  # client, numbers of its calls
+        self._totals: dict[int, list[Addition]] = {}  # to the same directory, one after another
+        self._replies: dict[bytes, list[Replies]] = {}  # by client
         self._past: list[PastRow] = []
         self._kept: list[tuple[Key, int]] = []  # what the tables still have, and until when
         # By id and by prefix, once somebody has asked.
@@ -159,13 +145,11 @@ class Backlog:
         if self._keys_below is not None:
             self._index_prefixes([*change.deletes, *(key for key, _ in change.puts)])
         for id, addition in change.touches:
-            before = self._totals.get(id)
-            self._totals[id] = addition if before is None else _sum(before, addition)
+            self._totals.setdefault(id, []).append(addition)
         self._past += change.past
         self._kept += change.kept
         for replies in change.replies:
-            self._replies.append(replies)
-            self._replied.setdefault(replies.client_id, set()).update(replies.calls)
+            self._replies.setdefault(replies.client_id, []).append(replies)
 
     # What is committed: these, laid over what is in the tables.
 
@@ -176,6 +160,17 @@ class Backlog:
         """The row of a key that is known."""
         version = self._rows[key]
         return None if version is None else Row(key, version.since, version.data)
+
+    def versions(self, keys: Iterable[Key]) -> dict[Key, int]:
+        """Since when the rows are as they are, of those keys that are known."""
+        rows = self._rows
+        if rows.keys().isdisjoint(keys):
+            return {}
+        return {
+            key: ABSENT if (version := rows[key]) is None else version.since
+            for key in keys
+            if key in rows
+        }
 
     def version(self, key: Key) -> Version | None:
         """As `row`, as it is stored."""
@@ -209,9 +204,9 @@ class Backlog:
         return [row for _, row in scan_under(changed, scan, read)]
 
     def totals(self, id: int, stored: Totals) -> Totals:
-        addition = self._totals.get(id)
-        if addition is None:
+        if id not in self._totals:
             return stored
+        addition = _sum(self._totals[id])
         counts = tuple(map(operator.add, stored.counts, addition.counts))
         if not addition.touched:
             return stored._replace(counts=counts, changed=addition.changed)
@@ -219,20 +214,31 @@ class Backlog:
 
     def totals_changed(self, id: int) -> int:
         """The TxID of the last addition to these totals that waits; 0 if none does."""
-        addition = self._totals.get(id)
-        return 0 if addition is None else addition.changed
+        additions = self._totals.get(id)
+        return 0 if additions is None else additions[-1].changed
 
     def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
         """Blobs that may hold the reply to a call, as the store finds them."""
         return [
             replies.data
-            for replies in self._replies
-            if replies.client_id == client_id and replies.calls[0] <= call_id <= replies.calls[-1]
+            for replies in self._replies.get(client_id, ())
+            if replies.calls[0] <= call_id <= replies.calls[-1]
         ]
 
     def has_replied(self, client_id: bytes, calls: Iterable[int]) -> bool:
         """Whether a reply to one of these calls waits."""
-        return not self._replied.get(client_id, _NOBODY).isdisjoint(calls)
+        numbers = set(calls)
+        return any(
+            not numbers.isdisjoint(replies.calls) for replies in self._replies.get(client_id, ())
+        )
+
+    def last_calls(self, client_id: bytes) -> list[int]:
+        """Among which is the largest number of a client's call whose reply waits, if any does."""
+        return [replies.calls[-1] for replies in self._replies.get(client_id, ())]
+
+    def has_expired_replies(self, now_ms: int) -> bool:
+        """Whether replies wait that nobody will ask for any more."""
+        return any(replies[0].expires_ms < now_ms for replies in self._replies.values())
 
     # To the tables.
 
@@ -251,17 +257,13 @@ class Backlog:
         if puts:
             db.executemany(_PUT, puts)
         if self._totals:
-            totals = [
-                (id, mtime_ms, touched, changed, *counts)
-                for id, (counts, mtime_ms, touched, changed) in sorted(self._totals.items())
-            ]
-            db.executemany(_TOUCH, totals)
+            db.executemany(_TOUCH, [self._totals_row(id) for id in sorted(self._totals)])
         if self._replies:
-            db.executemany(_INSERT_REPLY, list(self._reply_rows()))
+            insert_replies(db, self._replies)
 
-    def _reply_rows(self) -> Iterator[tuple[bytes, int, int, int, int, bytes, bytes]]:
-        for client_id, calls, txid, expires_ms, data in self._replies:
-            yield client_id, calls[-1], txid, calls[0], expires_ms, pack_calls(calls), data
+    def _totals_row(self, id: int) -> tuple[int, ...]:
+        counts, mtime_ms, touched, changed = _sum(self._totals[id])
+        return (id, mtime_ms, touched, changed, *counts)
 
     def _index(self, rows: Iterable[tuple[Key, Version | None]]) -> None:
         assert self._keys_of_id is not None
@@ -281,19 +283,13 @@ class Backlog:
             self._keys_below.setdefault(key[:2], set()).add(key)
 
 
-_NOBODY: set[int] = set()
-
-
-def _sum(before: Addition, after: Addition) -> Addition:
-    counts = tuple(map(operator.add, before.counts, after.counts))
-    if after.touched:
-        return after._replace(counts=counts)
-    return before._replace(counts=counts, changed=after.changed)
-
-
-def pack_calls(calls: Sequence[int]) -> bytes:
-    return struct.pack(f">{len(calls)}q", *calls)
-
-
-def unpack_calls(packed: bytes) -> set[int]:
-    return {call for (call,) in struct.iter_unpack(">q", packed)}
+def _sum(additions: list[Addition]) -> Addition:
+    """Several additions as one: the last of those that set the time decides it."""
+    last = additions[-1]
+    if len(additions) == 1:
+        return last
+    counts = tuple(map(sum, zip(*[each.counts for each in additions], strict=True)))
+    for each in reversed(additions):
+        if each.touched:
+            return Addition(counts, each.mtime_ms, each.touched, last.changed)
+    return Addition(counts, 0, 0, last.changed)

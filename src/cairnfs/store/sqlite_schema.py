@@ -76,6 +76,8 @@ MIGRATIONS: dict[int, str] = {
     " DROP TABLE old_past",
     # Space that is reserved by open blocks; those that are open already do not count.
     5: "ALTER TABLE totals ADD COLUMN reserved_bytes INTEGER NOT NULL DEFAULT 0",
+    # Inherited attributes: who does not know of them would lose what rows have of them.
+    6: "SELECT 1",
 }
 """`version -> script` that brings a file of that version to the next one."""
 

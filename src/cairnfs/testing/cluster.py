@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -160,13 +161,18 @@ class Cluster:
         dead_after_s: float = 6.0,
         namenode_options: Sequence[str] = (),
         datanode_options: Sequence[str] = (),
+        storage_types: Sequence[str] = (),
     ) -> None:
-        """`directory` is made, and removed by `close`; `store` is SQLite in it unless given."""
+        """`directory` is made, and removed by `close`; `store` is SQLite in it unless given.
+
+        Each DataNode has a directory for each of the storage types, or one of type DISK.
+        """
         if namenodes > 1 and not store.startswith("postgresql:"):
             raise ValueError("several NameNodes need a PostgreSQL that they share")
         self.directory = directory
         self._heartbeat_s = heartbeat_s
         self._datanode_options = datanode_options
+        self._storage_types = storage_types
         directory.mkdir(parents=True)
         store = store or f"sqlite://{directory}/namespace.db"
         ports = choose_free_ports(2 * namenodes)
@@ -233,11 +239,13 @@ class Cluster:
         """Start another DataNode; it is at work a moment later."""
         index = len(self.datanodes)
         port, ipc_port, http_port = choose_free_ports(3)
+        place = self.directory / f"datanode{index}"
+        data = ",".join(f"[{type}]{place}/{type}" for type in self._storage_types) or str(place)
         node = Node(
             f"datanode{index}",
             (
                 *("cairnfs.datanode", "--namenode", ",".join(n.address for n in self.namenodes)),
-                *("--data", str(self.directory / f"datanode{index}")),
+                *("--data", data),
                 *("--port", str(port), "--ipc-port", str(ipc_port), "--http-port", str(http_port)),
                 # A host of its own, as far as schedulers are concerned: Spark ignores localhost.
                 *("--hostname", f"datanode{index}", "--heartbeat", str(self._heartbeat_s)),
@@ -295,6 +303,13 @@ class Cluster:
         return directory
 
     # What the NameNodes say.
+
+    def storage_types_of(self, path: str, *, namenode: int = 0) -> list[Counter[str]]:
+        """On what types of storage the replicas of each block of a file are."""
+        return [
+            Counter(hdfs_pb2.StorageTypeProto.Name(type) for type in block.storageTypes)
+            for block in self.located_blocks(path, namenode=namenode)
+        ]
 
     def call(self, method: str, request: Message, answer: type[_M], *, namenode: int = 0) -> _M:
         """Call a NameNode as a client does."""

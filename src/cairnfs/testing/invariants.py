@@ -118,6 +118,7 @@ async def _check_invariants(store: Reader) -> None:
         if node.path in namespace.nodes:
             _check_lease(node)
         _check_node(node)
+        _check_attributes(node)
         indexed = await store.read(Reading(ids=[(Table.INODES, node.inode.id)]))
         keys = [row.key for row in indexed.ids[Table.INODES, node.inode.id]]
         assert keys == [key_of(node.inode)], f"{node.path} is found by its id under {keys}"
@@ -233,6 +234,15 @@ def _check_lease(node: Node) -> None:
         f"{node.path} is{'' if is_open else ' not'} under construction,"
         f" but its lease is {node.lease}"
     )
+
+
+def _check_attributes(node: Node) -> None:
+    """What decided them was not later than the row that says so."""
+    inode = node.inode.stamped(node.since)
+    txids = [inode.renamed, inode.restored, *(xattr.set for xattr in inode.xattrs or ())]
+    wrong = [txid for txid in txids if not 0 <= txid <= node.since]
+    assert not wrong, f"{node.path} of {node.since} has TxIDs {wrong}: {inode}"
+    assert node.path == "/" or not inode.declared, f"{node.path} declares {inode.declared}"
 
 
 def _check_node(node: Node) -> None:

@@ -27,10 +27,10 @@ from cairnfs.namenode.local_calls import LocalCall, LocalConnection
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import OpenStore, open_store
 from cairnfs.namenode.server import RpcServer
-from cairnfs.namesystem import reclaim, schedules
+from cairnfs.namesystem import reclaim, schedules, settling
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.schedules import Schedule
-from cairnfs.store.base import Reading, Scan, Store
+from cairnfs.store.base import Reading, Scan
 from cairnfs.store.schema import Table
 from cairnfs.testing.crashes import watch_sockets, watch_sqlite, write_down
 from cairnfs.testing.faults import DyingMembership, DyingStore, KillSwitch
@@ -58,7 +58,6 @@ class Case(NamedTuple):
     method: Method | None = None
     request: Message | None = None
     duty: str = ""
-    is_refused: bool = False
 
 
 def prepare(fs: ScratchClient) -> None:
@@ -156,9 +155,39 @@ def _delete_everything(fs: ScratchClient) -> None:
         fs.delete(f"/k/{name}", recursive=True)
 
 
+def _change_since_root_snapshot(fs: ScratchClient) -> None:
+    fs.create_root_snapshot("before")
+    fs.delete("/k/c", recursive=True)
+    fs.rename("/k/other/b", "/k/b")
+    fs.set_permission("/k/d/sub", 0o750)
+    _append(fs, "/k/f", 7)
+    fs.write("/k/new", 11)
+
+
+def _roll_back_root_snapshot(fs: ScratchClient) -> None:
+    _change_since_root_snapshot(fs)
+    fs.rollback_root_snapshot("before-rollback")
+    fs.write("/k/newer", 3)
+
+
+def _finalize_root_snapshot(fs: ScratchClient) -> None:
+    _roll_back_root_snapshot(fs)
+    fs.finalize_root_snapshot()
+
+
 def _roll_back_to(path: str, name: str) -> tuple[Method, Message]:
     request = cairn_pb2.RollbackSnapshotRequestProto(path=path, snapshotName=name)
     return CAIRN_PROTOCOL.methods["rollbackSnapshot"], request
+
+
+def _roll_back_root() -> tuple[Method, Message]:
+    request = cairn_pb2.RollbackRootSnapshotRequestProto()
+    return CAIRN_PROTOCOL.methods["rollbackRootSnapshot"], request
+
+
+def _finalize_root() -> tuple[Method, Message]:
+    request = cairn_pb2.FinalizeRootSnapshotRequestProto()
+    return CAIRN_PROTOCOL.methods["finalizeRootSnapshot"], request
 
 
 def _clone(path: str, name: str, destination: str) -> tuple[Method, Message]:
@@ -181,9 +210,9 @@ CASES = {
     "roll back a directory": Case(_nothing, *_roll_back_to("/k/d", "s1")),
     "roll back again": Case(_roll_back, *_roll_back_to("/k/d", "s2")),
     "roll back a file": Case(_nothing, *_roll_back_to("/k/f", "s1")),
-    "roll back, refused": Case(
-        _new_directory_with_snapshots, *_roll_back_to("/k/d", "s1"), is_refused=True
-    ),
+    "roll back, refused": Case(_new_directory_with_snapshots, *_roll_back_to("/k/d", "s1")),
+    "roll back everything": Case(_change_since_root_snapshot, *_roll_back_root()),
+    "finalize the root snapshot": Case(_roll_back_root_snapshot, *_finalize_root()),
     "clone a directory": Case(_nothing, *_clone("/k/d", "s2", "/k/clone")),
     "clone a file": Case(_nothing, *_clone("/k/f", "s2", "/k/clone")),
     "delete a snapshot": Case(_nothing, *_delete_snapshot("/k/d", "s1")),
@@ -193,6 +222,7 @@ CASES = {
     "reclaim a snapshot": Case(_delete_first_snapshot, duty="reclaim"),
     "reclaim a clone": Case(_delete_clone, duty="reclaim"),
     "reclaim what was rolled back": Case(_roll_back, duty="reclaim"),
+    "reclaim the root snapshot": Case(_finalize_root_snapshot, duty="reclaim"),
     "reclaim everything": Case(_delete_everything, duty="reclaim"),
 }
 
@@ -243,14 +273,16 @@ async def _reclaim(namenode: NameNode, clock: ManualClock) -> None:
         while not await namenode.membership.try_acquire(duties.RECLAIM, duties.LEASE_S):
             await asyncio.sleep(DUTY_LEASE_S / 4)  # a dead one has it
         await namenode.duties.reclaim_everything()
-        if not await _is_left(namenode.store):
+        if not await _is_left(namenode):
             return
     raise AssertionError("it does not end")
 
 
-async def _is_left(store: Store) -> bool:
+async def _is_left(namenode: NameNode) -> bool:
+    if await namenode.duties.reclaiming.count_unsettled(1):
+        return True
     scans = [Scan(table, 0, b"", 1) for table in (Table.ORPHANS, Table.REMOVALS)]
-    return any((await store.read(Reading(scans=scans))).scans.values())
+    return any((await namenode.store.read(Reading(scans=scans))).scans.values())
 
 
 # Dying.
@@ -271,6 +303,8 @@ def use_small_pages() -> None:
     """In this process, from now on."""
     reclaim.RECLAIM_BATCH = PAGE
     reclaiming.PAST_PAGE = PAGE
+    reclaiming.SETTLING_PAGE = 1  # or the order would depend on where one has stopped
+    settling.SETTLE_BATCH = PAGE
     duties.LEASE_S = DUTY_LEASE_S
 
 

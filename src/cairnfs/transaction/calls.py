@@ -87,8 +87,7 @@ def _nobody(result: Any, error: BaseException | None) -> None:
     raise AssertionError("a call without anybody to tell")
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(msgspec.Struct, eq=False):
     """One call on its way: what to run, for whom, and whom to tell."""
 
     operation: Operation[Any]
@@ -107,8 +106,9 @@ class Call:
         assert not self.is_answered, f"{self.operation.name} is answered twice"
         self.is_answered = True
         self._tell(self.done, result, error)
-        for waiter in self.waiters:
-            self._tell(waiter, result, error)
+        if self.waiters:
+            for waiter in self.waiters:
+                self._tell(waiter, result, error)
 
     def _tell(self, done: Done, result: Any, error: BaseException | None) -> None:
         try:
@@ -119,8 +119,10 @@ class Call:
 
 def encode_replies(replies: list[tuple[int, str, Any]]) -> bytes:
     """Replies of one client, by call id and operation, as one blob."""
-    encode = msgspec.msgpack.encode
-    return encode([(id, name, msgspec.Raw(encode(reply))) for id, name, reply in replies])
+    return _encode(replies)
+
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 def decode_reply(blob: bytes, call: Call) -> tuple[bool, Any]:

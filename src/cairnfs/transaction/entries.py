@@ -55,7 +55,7 @@ class OutOfNumbers(Exception):
 
 
 class MustRunAlone(Exception):
-    """The operation's meaning depends on everything below a directory.
+    """The operation's meaning depends on everything below a directory, or on a TxID to come.
 
-    It has to run while nobody else commits.
+    It has to run while nobody else commits, and when what it has seen is committed.
     """

@@ -7,7 +7,7 @@ takes away (a pure function of the group).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,7 +63,10 @@ class Group:
     runs: list[Run] = field(default_factory=list)
     totals: dict[int, Addition] = field(default_factory=dict)
     size: int = 0  # of its batch: the runs that change something
-    _marked: dict[tuple[int, ...], int] = field(default_factory=dict)  # and by what covered
+    known_marks: Mapping[tuple[int, ...], int] = field(default_factory=dict)
+    marked: dict[tuple[int, ...], int] = field(default_factory=dict)
+    """Directories whose totals are to tell that something below has changed since a snapshot, by
+    the TxID of that: once is enough, so those that are known to tell it are left alone."""
 
     def append(self, run: Run) -> None:
         self.runs.append(run)
@@ -73,7 +76,7 @@ class Group:
         """Start over with some of the runs."""
         self.runs = runs
         self.totals.clear()
-        self._marked.clear()
+        self.marked.clear()
         for run in runs:
             self._add_totals(run.transaction)
 
@@ -97,9 +100,9 @@ class Group:
 
     def _mark(self, transaction: Transaction, covered: int) -> None:
         for marked in transaction.marked:
-            if self._marked.get(marked, 0) >= covered:
+            if self.known_marks.get(marked, 0) >= covered or self.marked.get(marked, 0) >= covered:
                 continue  # as nearly always: calls go where others have just gone
-            self._marked[marked] = covered
+            self.marked[marked] = covered
             for id in marked:
                 addition = self.totals.get(id)
                 if addition is None:
@@ -124,9 +127,7 @@ def build_batch(
             transaction.order = size
             final.update(transaction.written)
     group.size = size
-    batch = Batch(
-        size=size, now_ms=now_ms, shard=shard, member=member, replaces_known_rows=not validate
-    )
+    batch = Batch(size=size, now_ms=now_ms, shard=shard, member=member, knows_its_rows=not validate)
     for run in group.runs:
         transaction = run.transaction
         if validate:
@@ -192,7 +193,7 @@ def _add_change(batch: Batch, key: Key, entry: Entry) -> None:
     was_there = base is not None and base.record is not None
     if record is not None:
         assert writer is not None
-        if not was_there and batch.reads:
+        if not was_there and not batch.knows_its_rows:
             batch.reads.pop(key, None)  # that it is new is checked by writing it
         batch.puts.append(
             Put(key, id_of(key[0], record), writer.order, writer.encoded[key], was_there)

@@ -64,6 +64,7 @@ log = logging.getLogger(__name__)
 
 TURN_MAX = 1024  # calls taken up before the next commit
 CACHE_ENTRIES_MAX = 400_000
+MARKS_MAX = 50_000  # directories, with those above
 HALVED_MIN = 16  # fewer calls are not worth two commits
 
 Commit = Callable[[Batch], Awaitable[int]]
@@ -96,7 +97,8 @@ class OptimisticRunner:
         rows = self._cache or LoadedRows(Reading(), Found())
         self._moments = Moments()
         self._view = Speculation(rows, self._peeked, self._at_hand.memos, self._moments)
-        self._group = Group()
+        self._marks: dict[tuple[int, ...], int] = {}  # `Group.marked`, of what is committed
+        self._group = Group(known_marks=self._marks)
         self._view.groups = [self._group]
         self._in_progress = CallsInProgress(store)
         self._walks = Walks(store, clock, self.statistics)
@@ -234,7 +236,7 @@ class OptimisticRunner:
                 await self._commit(transaction.commit)
         except Exception as error:
             self._give_up(error, self._group)
-            self._answer_all((call for call in calls if not call.is_answered), error)
+            self._answer_all(self._stranded(calls), error)
         finally:
             self._next_txid = None
         if is_solitary:
@@ -357,7 +359,7 @@ class OptimisticRunner:
 
     async def _commit(self, commit: Commit) -> None:
         """Commit the group; whatever happens, its calls are answered or run again."""
-        group, self._group = self._group, Group()
+        group, self._group = self._group, Group(known_marks=self._marks)
         self._view.groups = [group, self._group]
         try:
             while group.runs:
@@ -409,6 +411,9 @@ class OptimisticRunner:
         if self._cache is not None:
             self._cache.add_totals(group.totals, base, group.size)
         self._view.groups = [self._group]
+        if len(self._marks) > MARKS_MAX:
+            self._marks.clear()
+        self._marks.update(group.marked)
         self._trust.was_right()
         self._committed_txid = base + group.size
         for run in group.runs:
@@ -490,6 +495,7 @@ class OptimisticRunner:
         if self._cache is not None:
             self._cache.clear()
         self._memory.clear()
+        self._marks.clear()
         self._group.keep_only([])
         self._answer_all((run.call for run in runs), error)
 

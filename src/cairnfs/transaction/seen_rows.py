@@ -17,7 +17,7 @@ from cairnfs.transaction.entries import NO_ENTRY, Entry, Missing
 from cairnfs.transaction.group import Addition
 from cairnfs.transaction.hints import HintedInode
 from cairnfs.transaction.memos import Memos
-from cairnfs.transaction.records import decode
+from cairnfs.transaction.records import decode_row
 from cairnfs.transaction.rows import PastView
 
 PAGED_ENTRIES_MAX = 50_000
@@ -91,7 +91,7 @@ class CachedRows(RowCache):
             row = self._reads.row(key)
             if row is None:
                 return NO_ENTRY
-            entry = Entry(decode(key[0], row.data), row.since)
+            entry = Entry(decode_row(key[0], row.data, row.since), row.since)
             self.remember(key, entry)
         return entry
 
@@ -275,4 +275,4 @@ class NoPast:
 
 
 def entry_of(row: Row) -> Entry:
-    return Entry(decode(row.key[0], row.data), row.since, until=row.until)
+    return Entry(decode_row(row.key[0], row.data, row.since), row.since, until=row.until)

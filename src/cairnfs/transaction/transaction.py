@@ -26,7 +26,7 @@ from cairnfs.transaction.entries import (
 )
 from cairnfs.transaction.memos import Memo
 from cairnfs.transaction.moments import LATEST_KEY
-from cairnfs.transaction.records import decode, encode
+from cairnfs.transaction.records import decode, encode, is_unstamped
 from cairnfs.transaction.rows import PastRows, View
 
 Counts = tuple[tuple[int, int], ...]
@@ -250,7 +250,10 @@ class Transaction:
     def put(self, key: Key, record: Any) -> None:
         """Write a record; it must have been looked for before."""
         writes = self.writes
-        assert key in self.reads or key in writes, f"{key} is written unread"
+        entry = self.reads.get(key)
+        assert entry is not None or key in writes, f"{key} is written unread"
+        if entry is not None and entry.writer is not None and is_unstamped(key[0], entry.record):
+            raise MustRunAlone  # once that is committed, the TxID in it is known
         # An uncommitted version is younger than every snapshot, and whoever
         # wrote it has kept what was there before.
         if self.covered != 0 and key not in writes and self.is_held(key):
@@ -258,7 +261,7 @@ class Transaction:
         writes[key] = record
 
     def put_new(self, key: Key, record: Any) -> None:
-        """Write a record whose key can't be taken; that it is not is checked at the commit."""
+        """Write a record whose key can't be taken; a shared store checks that it is not."""
         self.reads[key] = UNBORN
         self.writes[key] = record
 

@@ -27,7 +27,7 @@ from cairnfs.transaction.entries import NO_ENTRY, UNCOMMITTED, Entry, Missing
 from cairnfs.transaction.group import Group
 from cairnfs.transaction.memos import Memo, Memos
 from cairnfs.transaction.moments import Moments
-from cairnfs.transaction.records import id_of
+from cairnfs.transaction.records import id_of, stamped
 from cairnfs.transaction.rows import PastView, find_lacking
 from cairnfs.transaction.seen_rows import Page, RowCache, entry_of
 from cairnfs.transaction.transaction import Transaction
@@ -309,6 +309,7 @@ class Speculation:
         pending = self._pending
         for key, entry in transaction.written.items():
             entry.since = ABSENT if entry.record is None else txid
+            entry.record = stamped(key[0], entry.record, txid)
             entry.writer = None
             entry.before = None
             if pending.get(key) is entry:

@@ -291,6 +291,154 @@ class PreviewSnapshotScheduleResponseProto(_message.Message):
     deleted: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, kept: _Optional[_Iterable[str]] = ..., deleted: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class DeclareXAttrRequestProto(_message.Message):
+    __slots__ = ("name", "kind")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: str
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
+
+class DeclareXAttrResponseProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetDeclaredXAttrsRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DeclaredXAttrProto(_message.Message):
+    __slots__ = ("name", "kind", "isUsed")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ISUSED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: str
+    isUsed: bool
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., isUsed: _Optional[bool] = ...) -> None: ...
+
+class GetDeclaredXAttrsResponseProto(_message.Message):
+    __slots__ = ("declared",)
+    DECLARED_FIELD_NUMBER: _ClassVar[int]
+    declared: _containers.RepeatedCompositeFieldContainer[DeclaredXAttrProto]
+    def __init__(self, declared: _Optional[_Iterable[_Union[DeclaredXAttrProto, _Mapping]]] = ...) -> None: ...
+
+class UnsetXAttrRequestProto(_message.Message):
+    __slots__ = ("src", "name")
+    SRC_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    src: str
+    name: str
+    def __init__(self, src: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class UnsetXAttrResponseProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ExplainXAttrsRequestProto(_message.Message):
+    __slots__ = ("src", "names")
+    SRC_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    src: str
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, src: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class XAttrReasonProto(_message.Message):
+    __slots__ = ("cause", "path", "txid")
+    class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SET: _ClassVar[XAttrReasonProto.Cause]
+        REMOVED: _ClassVar[XAttrReasonProto.Cause]
+        UNSET: _ClassVar[XAttrReasonProto.Cause]
+        KEPT: _ClassVar[XAttrReasonProto.Cause]
+        RENAMED: _ClassVar[XAttrReasonProto.Cause]
+        ABOVE_SNAPSHOT: _ClassVar[XAttrReasonProto.Cause]
+    SET: XAttrReasonProto.Cause
+    REMOVED: XAttrReasonProto.Cause
+    UNSET: XAttrReasonProto.Cause
+    KEPT: XAttrReasonProto.Cause
+    RENAMED: XAttrReasonProto.Cause
+    ABOVE_SNAPSHOT: XAttrReasonProto.Cause
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    TXID_FIELD_NUMBER: _ClassVar[int]
+    cause: XAttrReasonProto.Cause
+    path: str
+    txid: int
+    def __init__(self, cause: _Optional[_Union[XAttrReasonProto.Cause, str]] = ..., path: _Optional[str] = ..., txid: _Optional[int] = ...) -> None: ...
+
+class XAttrStepProto(_message.Message):
+    __slots__ = ("path", "renamed", "restored", "set", "value", "decided", "decidedValue")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    RENAMED_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_FIELD_NUMBER: _ClassVar[int]
+    SET_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    DECIDEDVALUE_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    renamed: int
+    restored: int
+    set: int
+    value: bytes
+    decided: int
+    decidedValue: bytes
+    def __init__(self, path: _Optional[str] = ..., renamed: _Optional[int] = ..., restored: _Optional[int] = ..., set: _Optional[int] = ..., value: _Optional[bytes] = ..., decided: _Optional[int] = ..., decidedValue: _Optional[bytes] = ...) -> None: ...
+
+class XAttrExplanationProto(_message.Message):
+    __slots__ = ("name", "kind", "value", "reasons", "steps")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: str
+    value: bytes
+    reasons: _containers.RepeatedCompositeFieldContainer[XAttrReasonProto]
+    steps: _containers.RepeatedCompositeFieldContainer[XAttrStepProto]
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., value: _Optional[bytes] = ..., reasons: _Optional[_Iterable[_Union[XAttrReasonProto, _Mapping]]] = ..., steps: _Optional[_Iterable[_Union[XAttrStepProto, _Mapping]]] = ...) -> None: ...
+
+class ExplainXAttrsResponseProto(_message.Message):
+    __slots__ = ("explanations",)
+    EXPLANATIONS_FIELD_NUMBER: _ClassVar[int]
+    explanations: _containers.RepeatedCompositeFieldContainer[XAttrExplanationProto]
+    def __init__(self, explanations: _Optional[_Iterable[_Union[XAttrExplanationProto, _Mapping]]] = ...) -> None: ...
+
+class GetPolicyWorkRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PolicyReasonProto(_message.Message):
+    __slots__ = ("text", "blocks")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    blocks: int
+    def __init__(self, text: _Optional[str] = ..., blocks: _Optional[int] = ...) -> None: ...
+
+class GetPolicyWorkResponseProto(_message.Message):
+    __slots__ = ("subtrees", "blocks", "unsatisfiedBlocks", "bound", "scannedInodes", "queuedBlocks", "placedBlocks", "reasons", "namenode")
+    SUBTREES_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    UNSATISFIEDBLOCKS_FIELD_NUMBER: _ClassVar[int]
+    BOUND_FIELD_NUMBER: _ClassVar[int]
+    SCANNEDINODES_FIELD_NUMBER: _ClassVar[int]
+    QUEUEDBLOCKS_FIELD_NUMBER: _ClassVar[int]
+    PLACEDBLOCKS_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    NAMENODE_FIELD_NUMBER: _ClassVar[int]
+    subtrees: int
+    blocks: int
+    unsatisfiedBlocks: int
+    bound: int
+    scannedInodes: int
+    queuedBlocks: int
+    placedBlocks: int
+    reasons: _containers.RepeatedCompositeFieldContainer[PolicyReasonProto]
+    namenode: str
+    def __init__(self, subtrees: _Optional[int] = ..., blocks: _Optional[int] = ..., unsatisfiedBlocks: _Optional[int] = ..., bound: _Optional[int] = ..., scannedInodes: _Optional[int] = ..., queuedBlocks: _Optional[int] = ..., placedBlocks: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[PolicyReasonProto, _Mapping]]] = ..., namenode: _Optional[str] = ...) -> None: ...
+
 class ViewProto(_message.Message):
     __slots__ = ("number", "txid", "path", "user", "renewedMs", "format")
     NUMBER_FIELD_NUMBER: _ClassVar[int]

@@ -165,7 +165,7 @@ class BalancerBandwidthCommandProto(_message.Message):
     def __init__(self, bandwidth: _Optional[int] = ...) -> None: ...
 
 class BlockCommandProto(_message.Message):
-    __slots__ = ("action", "blockPoolId", "blocks", "targets", "targetStorageUuids", "targetStorageTypes")
+    __slots__ = ("action", "blockPoolId", "blocks", "targets", "targetStorageUuids", "targetStorageTypes", "isMove")
     class Action(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         TRANSFER: _ClassVar[BlockCommandProto.Action]
@@ -180,13 +180,15 @@ class BlockCommandProto(_message.Message):
     TARGETS_FIELD_NUMBER: _ClassVar[int]
     TARGETSTORAGEUUIDS_FIELD_NUMBER: _ClassVar[int]
     TARGETSTORAGETYPES_FIELD_NUMBER: _ClassVar[int]
+    ISMOVE_FIELD_NUMBER: _ClassVar[int]
     action: BlockCommandProto.Action
     blockPoolId: str
     blocks: _containers.RepeatedCompositeFieldContainer[_hdfs_pb2.BlockProto]
     targets: _containers.RepeatedCompositeFieldContainer[_hdfs_pb2.DatanodeInfosProto]
     targetStorageUuids: _containers.RepeatedCompositeFieldContainer[_hdfs_pb2.StorageUuidsProto]
     targetStorageTypes: _containers.RepeatedCompositeFieldContainer[_hdfs_pb2.StorageTypesProto]
-    def __init__(self, action: _Optional[_Union[BlockCommandProto.Action, str]] = ..., blockPoolId: _Optional[str] = ..., blocks: _Optional[_Iterable[_Union[_hdfs_pb2.BlockProto, _Mapping]]] = ..., targets: _Optional[_Iterable[_Union[_hdfs_pb2.DatanodeInfosProto, _Mapping]]] = ..., targetStorageUuids: _Optional[_Iterable[_Union[_hdfs_pb2.StorageUuidsProto, _Mapping]]] = ..., targetStorageTypes: _Optional[_Iterable[_Union[_hdfs_pb2.StorageTypesProto, _Mapping]]] = ...) -> None: ...
+    isMove: bool
+    def __init__(self, action: _Optional[_Union[BlockCommandProto.Action, str]] = ..., blockPoolId: _Optional[str] = ..., blocks: _Optional[_Iterable[_Union[_hdfs_pb2.BlockProto, _Mapping]]] = ..., targets: _Optional[_Iterable[_Union[_hdfs_pb2.DatanodeInfosProto, _Mapping]]] = ..., targetStorageUuids: _Optional[_Iterable[_Union[_hdfs_pb2.StorageUuidsProto, _Mapping]]] = ..., targetStorageTypes: _Optional[_Iterable[_Union[_hdfs_pb2.StorageTypesProto, _Mapping]]] = ..., isMove: _Optional[bool] = ...) -> None: ...
 
 class BlockRecoveryCommandProto(_message.Message):
     __slots__ = ("blocks",)

@@ -9,8 +9,7 @@ from typing import Self
 
 import msgspec
 
-from cairnfs.client.calls import PathLike
-from cairnfs.client.root_snapshot import RootSnapshots
+from cairnfs.client.filesystem import FileSystem
 from cairnfs.errors import UnsupportedOperationException
 from cairnfs.namesystem.tree_scan import FORMAT, Listed, Part, Split
 from cairnfs.wire.proto import cairn_pb2
@@ -25,43 +24,40 @@ _decode_split = msgspec.msgpack.Decoder(Split).decode
 _decode_page = msgspec.msgpack.Decoder(list[Listed]).decode
 
 
-class Views(RootSnapshots):
-    """Trees that stay as they are while they are read."""
+def open_view(fs: FileSystem, path: str) -> View:
+    """A directory with all that is below it, as it is now.
 
-    def open_view(self, path: PathLike) -> View:
-        """A directory with all that is below it, as it is now.  Only on CairnFS.
+    It is held until it is closed, or was not renewed for ten minutes.
+    """
+    request = cairn_pb2.OpenViewRequestProto(path=fs.absolute_path(path))
+    response = fs.call_cairn("openView", request, cairn_pb2.OpenViewResponseProto, "path")
+    return View(fs, response.view)
 
-        It is held until it is closed, or was not renewed for ten minutes.
-        """
-        request = cairn_pb2.OpenViewRequestProto(path=self.absolute_path(path))
-        response = self._call_cairn("openView", request, cairn_pb2.OpenViewResponseProto, "path")
-        return View(self, response.view)
 
-    def view(self, number: int) -> View:
-        """One that is open already, also from elsewhere; it is renewed."""
-        request = cairn_pb2.RenewViewRequestProto(number=number)
-        return View(
-            self, self._call_cairn("renewView", request, cairn_pb2.RenewViewResponseProto).view
-        )
+def find_view(fs: FileSystem, number: int) -> View:
+    """One that is open already, also from elsewhere; it is renewed."""
+    request = cairn_pb2.RenewViewRequestProto(number=number)
+    response = fs.call_cairn("renewView", request, cairn_pb2.RenewViewResponseProto)
+    return View(fs, response.view)
 
-    def list_views(self) -> list[View]:
-        """Those of this user that are open; the superuser sees all."""
-        response = self._call_cairn(
-            "listViews", cairn_pb2.ListViewsRequestProto(), cairn_pb2.ListViewsResponseProto
-        )
-        return [View(self, each) for each in response.views]
+
+def list_views(fs: FileSystem) -> list[View]:
+    """Those of this user that are open; the superuser sees all."""
+    request = cairn_pb2.ListViewsRequestProto()
+    response = fs.call_cairn("listViews", request, cairn_pb2.ListViewsResponseProto)
+    return [View(fs, each) for each in response.views]
 
 
 class View:
     """An open view; with `with` it is closed at the end."""
 
-    def __init__(self, fs: Views, message: cairn_pb2.ViewProto) -> None:
+    def __init__(self, fs: FileSystem, message: cairn_pb2.ViewProto) -> None:
         if message.format != FORMAT:
             raise UnsupportedOperationException(
                 f"{message.path} cannot be read as a whole: the NameNode tells of inodes in format"
                 f" {message.format}, and this client knows {FORMAT}; use the same version of both"
             )
-        self._call = fs._call_cairn
+        self._call = fs.call_cairn
         self.number = message.number
         self.txid = message.txid
         self.path = message.path

@@ -1,0 +1,136 @@
+"""The satisfier's transactions: looking through subtrees, and what became of their blocks.
+
+`policy_changes` leaves rows for subtrees whose policy has changed.  A transaction looks at a page
+of such a directory: blocks of files are put into PLACEMENTS, directories get rows of their own, and
+the page is taken off the directory's row, or the row away with the last one.  So everything is
+looked at once for each change, whoever dies in between, and nothing is remembered but in rows.
+
+What comes from the origin of a clone or of a roll-back (`layers`) has no rows.  A directory is
+given one; the blocks of a file are queued with the file's policy, since by the block's row only
+the original is found.
+
+Invariant: `Satisfied.scanned` counts exactly the inodes on pages that were committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from cairnfs.blocks.placing import Placement, put_placements, settle_placements
+from cairnfs.blocks.records import Block, BlockId
+from cairnfs.namesystem.inodes import Inode, InodeId
+from cairnfs.namesystem.layers import children_of, materialize, shared_blocks
+from cairnfs.namesystem.lookup import Lookup, path_of, resolve
+from cairnfs.namesystem.policy_changes import PolicyScan, policy_id_of, request_scan, scan_key
+from cairnfs.store.base import Key
+from cairnfs.store.schema import Table
+from cairnfs.transaction.calls import operation
+from cairnfs.transaction.records import register
+from cairnfs.transaction.rows import ask_all
+from cairnfs.transaction.transaction import Transaction
+
+SCAN_PAGE = 64  # inodes looked at by one transaction: other callers wait for it
+BLOCKS_PAGE = 64  # a file with more blocks is looked at by itself, so many at a time
+
+SATISFIED_KEY: Key = (int(Table.SATISFIED), 0, b"")
+
+
+class Satisfied(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What the satisfier has done since there is one."""
+
+    scanned: int = 0  # inodes
+    queued: int = 0  # blocks, each time
+    placed: int = 0  # of those, found or brought to where they belong
+
+
+register(Table.SATISFIED, Satisfied)
+
+
+@operation()
+def scan_subtree(tx: Transaction, inode_id: InodeId) -> bool:
+    """Look at a page of what is to be looked at at and below an inode; True: there is more."""
+    key = scan_key(inode_id)
+    scan: PolicyScan | None = tx.get(key)
+    if scan is None:
+        return False
+    path = path_of(tx, inode_id)
+    lookup = None if path is None else resolve(tx, path)
+    inode = None if lookup is None else lookup.target
+    if lookup is None or inode is None or inode.id != inode_id:
+        tx.delete(key)  # it was deleted
+        return False
+    if inode.is_file:
+        after = _scan_file(tx, inode, scan.after)
+    else:
+        after = _scan_directory(tx, lookup, inode, scan.after)
+    if after:
+        tx.put(key, msgspec.structs.replace(scan, after=after))
+    else:
+        tx.delete(key)
+    return bool(after)
+
+
+@operation()
+def settle_placed(
+    tx: Transaction, done: Sequence[Placement], unsatisfied: Sequence[tuple[Placement, str]]
+) -> None:
+    """Blocks were looked at: some are where they belong, and some cannot be for now."""
+    _count(tx, placed=settle_placements(tx, done, unsatisfied))
+
+
+@operation(mutates=False)
+def get_satisfied(tx: Transaction) -> Satisfied:
+    """What has been done so far."""
+    found: Satisfied | None = tx.get(SATISFIED_KEY)
+    return found or Satisfied()
+
+
+def _scan_directory(tx: Transaction, lookup: Lookup, directory: Inode, after: bytes) -> bytes:
+    """Queue the blocks of a page of files, and put the directories among them down; the last."""
+    page = children_of(tx, directory, after, SCAN_PAGE)
+    tx.need(scan_key(child.id) for child in page if not child.is_symlink)
+    files = [child for child in page if child.is_file and child.block_count]
+    small = [file for file in files if file.block_count <= BLOCKS_PAGE or file.is_virtual]
+    blocks = ask_all(lambda file: _blocks_of(tx, file), small)
+    queued: list[tuple[BlockId, int]] = []
+    for file, of_file in zip(small, blocks, strict=True):
+        policy_id = _policy_of_child(lookup, file) if file.is_virtual else 0
+        queued += [(block.id, policy_id) for block in of_file]
+    put_placements(tx, queued)
+    for child in page:
+        if child.is_directory:
+            request_scan(tx, materialize(tx, (directory, child))[-1])
+    for file in files:
+        if file.block_count > BLOCKS_PAGE and not file.is_virtual:
+            request_scan(tx, file)
+    _count(tx, scanned=len(page), queued=len(queued))
+    return page[-1].name if len(page) == SCAN_PAGE else b""
+
+
+def _scan_file(tx: Transaction, file: Inode, after: bytes) -> bytes:
+    page = tx.scan(Table.BLOCKS, file.id, after, BLOCKS_PAGE)
+    put_placements(tx, [(block.id, 0) for _, block in page])
+    _count(tx, scanned=0 if after else 1, queued=len(page))
+    return page[-1][0][2] if len(page) == BLOCKS_PAGE else b""
+
+
+def _blocks_of(tx: Transaction, file: Inode) -> list[Block]:
+    if file.is_virtual:
+        return shared_blocks(tx, file)
+    return [block for _, block in tx.scan(Table.BLOCKS, file.id, b"", file.block_count)]
+
+
+def _policy_of_child(lookup: Lookup, child: Inode) -> int:
+    return policy_id_of(msgspec.structs.replace(lookup, inodes=(*lookup.inodes, child)))
+
+
+def _count(tx: Transaction, *, scanned: int = 0, queued: int = 0, placed: int = 0) -> None:
+    known: Satisfied | None = tx.get(SATISFIED_KEY)
+    so_far = known or Satisfied()
+    if scanned or queued or placed:
+        counted = Satisfied(
+            so_far.scanned + scanned, so_far.queued + queued, so_far.placed + placed
+        )
+        tx.put(SATISFIED_KEY, counted)

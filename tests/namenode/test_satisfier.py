@@ -1,0 +1,255 @@
+"""The satisfier with DataNodes that exist only as what they say; and NameNodes that die."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.namenode.datanodes import FakeCluster, FakeDataNode, fake_cluster
+
+from cairnfs.blocks.placing import PlacementQueue
+from cairnfs.blocks.records import Block
+from cairnfs.namesystem import storage_policies
+from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.satisfying import SCAN_PAGE, Satisfied, get_satisfied
+from cairnfs.store.schema import Table
+
+ALL = ("DISK", "SSD", "ARCHIVE")
+
+
+def set_policy(cluster: FakeCluster, path: str, name: str) -> None:
+    caller = cluster.client.caller
+    cluster.call(storage_policies.set_storage_policy, caller, FsPath.parse(path), name)
+
+
+def unset_policy(cluster: FakeCluster, path: str) -> None:
+    caller = cluster.client.caller
+    cluster.call(storage_policies.unset_storage_policy, caller, FsPath.parse(path))
+
+
+def scans(cluster: FakeCluster) -> int:
+    return len(cluster.rows(Table.POLICY_SCANS, 0))
+
+
+def left(cluster: FakeCluster) -> dict[PlacementQueue, int]:
+    return {queue: len(cluster.rows(Table.PLACEMENTS, queue)) for queue in PlacementQueue}
+
+
+def is_done(cluster: FakeCluster) -> bool:
+    return not scans(cluster) and not any(left(cluster).values())
+
+
+def settle(cluster: FakeCluster, rounds: int = 60) -> None:
+    for _ in range(rounds):
+        cluster.live()
+        if is_done(cluster) and not cluster.checks():
+            return
+    raise AssertionError(f"{left(cluster)} is left, {cluster.checks()} to be checked")
+
+
+def satisfied(cluster: FakeCluster) -> Satisfied:
+    found: Satisfied = cluster.call(get_satisfied)
+    return found
+
+
+def test_who_sets_no_policy_pays_nothing(sqlite_cluster: FakeCluster) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c", types=ALL)
+    cluster.write("/a/f")
+    cluster.client.mkdirs("/b")
+    assert cluster.client.rename("/a", "/b")
+    cluster.live(3)
+    for table in (Table.POLICY_SCANS, Table.POLICY_MARKS, Table.PLACEMENTS, Table.SATISFIED):
+        assert not cluster.rows(table, 0), table.name
+    assert not cluster.moves
+
+
+def test_replicas_go_to_other_volumes_of_their_nodes(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c", types=ALL)
+    blocks = [cluster.write(f"/d/e/f{n}") for n in range(3)]
+    for policy, expected in (
+        ("COLD", {"ARCHIVE": 3}),
+        ("ONE_SSD", {"SSD": 1, "DISK": 2}),
+        ("WARM", {"DISK": 1, "ARCHIVE": 2}),
+        ("HOT", {"DISK": 3}),
+    ):
+        set_policy(cluster, "/d", policy)
+        settle(cluster)
+        assert [cluster.types(block) for block in blocks] == [expected] * 3
+        assert all(len(cluster.holders(block)) == 3 for block in blocks)
+        cluster.check_calm()
+
+
+def test_replicas_go_to_other_nodes_and_are_never_too_few(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", rack="/1")
+    cluster.add("c", rack="/2")
+    cluster.add("x", "y", rack="/2", types=("ARCHIVE",))
+    cluster.add("z", rack="/1", types=("ARCHIVE",))
+    block = cluster.write("/d/f")
+    set_policy(cluster, "/d", "COLD")
+    for _ in range(40):
+        cluster.live()
+        assert len(cluster.holders(block)) >= 3
+    assert is_done(cluster)
+    assert cluster.types(block) == {"ARCHIVE": 3}
+    cluster.check_calm()
+
+
+def test_what_finds_no_place_stays_and_is_tried_again(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c")
+    block = cluster.write("/d/f")
+    set_policy(cluster, "/d", "COLD")
+    cluster.live(5)
+    assert left(cluster) == {PlacementQueue.TO_DO: 0, PlacementQueue.UNSATISFIED: 1}
+    assert cluster.types(block) == {"DISK": 3}
+    cluster.add("x", "y", "z", types=("ARCHIVE",))
+    settle(cluster)
+    assert cluster.types(block) == {"ARCHIVE": 3}
+    cluster.check_calm()
+
+
+def test_a_lost_replica_is_made_where_the_policy_wants_it(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c", "d", types=ALL)
+    cluster.client.mkdirs("/d")
+    set_policy(cluster, "/d", "COLD")
+    block = cluster.write("/d/f")
+    assert cluster.types(block) == {"ARCHIVE": 3}
+    dead = cluster.nodes[cluster.holders(block)[0]]
+    cluster.bury(dead)
+    cluster.live(4)
+    assert len(cluster.holders(block)) == 3
+    alive = [node for node in cluster.nodes.values() if node.is_up]
+    assert {types_of(node, block) for node in alive} <= {("ARCHIVE",), ()}
+
+
+def types_of(node: FakeDataNode, block: Block) -> tuple[str, ...]:
+    return tuple(node.types[id] for id, blocks in node.disk.items() if block.id in blocks)
+
+
+def test_a_subtree_without_change_is_not_looked_at(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c", types=ALL)
+    cluster.write("/x/d/f")
+    cluster.client.mkdirs("/y")
+    set_policy(cluster, "/x", "HOT")  # what it had
+    assert not scans(cluster)
+    cluster.client.rename("/x/d", "/y/d")
+    assert not scans(cluster)
+    set_policy(cluster, "/y/d", "COLD")
+    assert scans(cluster) == 1
+    settle(cluster)
+    set_policy(cluster, "/y", "HOT")  # the same for it, but not for what is below
+    settle(cluster)
+    assert cluster.moves == 6
+
+
+def test_what_is_moved_on_while_it_waits_is_not_missed(cluster: FakeCluster) -> None:
+    """From a directory that is still to be looked at to one that was."""
+    cluster.add("a", "b", "c", types=ALL)
+    for n in range(SCAN_PAGE + 1):
+        cluster.client.mkdirs(f"/d/{n:03}")
+    block = cluster.write("/d/zzz/f")
+    set_policy(cluster, "/d", "COLD")
+    cluster.thread.wait(cluster.namenode.satisfier.step())  # the first page, and some below it
+    cluster.client.rename("/d/zzz", "/d/000/zzz")
+    settle(cluster)
+    assert cluster.types(block) == {"ARCHIVE": 3}
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_a_file_that_changes_while_its_blocks_wait(cluster: FakeCluster, is_deleted: bool) -> None:
+    cluster.add("a", "b", "c", types=ALL)
+    block = cluster.write("/d/f")
+    set_policy(cluster, "/d", "COLD")
+    cluster.step()
+    if is_deleted:
+        cluster.client.delete("/d/f")
+        cluster.thread.wait(cluster.namenode.duties.reclaim_everything())
+    else:
+        unset_policy(cluster, "/d")
+    settle(cluster)
+    assert cluster.types(block) == ({} if is_deleted else {"DISK": 3})
+
+
+# NameNodes that die.
+
+
+class Killed(Exception):
+    """This NameNode has committed as often as it may."""
+
+
+class Tree:
+    """Directories and files on a store that survives its NameNodes."""
+
+    def __init__(self, directory: Path, directories: int, files: int) -> None:
+        self.directory = directory
+        self.disks: dict[str, dict[str, dict[int, Any]]] = {}
+        self.blocks: list[Block] = []
+        self.inodes = directories * (1 + files)
+        with fake_cluster(directory) as cluster:
+            cluster.add("a", "b", "c", types=ALL)
+            for n in range(directories):
+                self.blocks += [cluster.write(f"/tree/{n}/{file}") for file in range(files)]
+            set_policy(cluster, "/tree", "COLD")
+            self._keep(cluster)
+
+    def _keep(self, cluster: FakeCluster) -> None:
+        self.disks = {name: node.disk for name, node in cluster.nodes.items()}
+
+    def live_and_die(self, commits: int) -> bool:
+        """A NameNode lives for so many commits; True if it has come to an end before."""
+        with fake_cluster(self.directory, format=False) as cluster:
+            for name, disk in self.disks.items():
+                node = FakeDataNode(cluster, name, types=ALL)
+                node.disk = disk
+                cluster.nodes[name] = node
+                node.come()
+            store, commit = cluster.namenode.store, cluster.namenode.store.commit
+            done = 0
+
+            async def dying_commit(batch: Any) -> int:
+                nonlocal done
+                if done >= commits:
+                    raise Killed
+                done += 1
+                return await commit(batch)
+
+            store.commit = dying_commit  # type: ignore[method-assign]
+            try:
+                settle(cluster)
+            except Exception:
+                if done < commits:
+                    raise
+                return False
+            finally:
+                store.commit = commit  # type: ignore[method-assign]
+                self._keep(cluster)
+            self._check(cluster)
+            return True
+
+    def _check(self, cluster: FakeCluster) -> None:
+        assert satisfied(cluster).scanned == self.inodes
+        for block in self.blocks:
+            assert cluster.types(block) == {"ARCHIVE": 3}
+            assert len(cluster.holders(block)) == 3
+        cluster.check_calm()
+
+
+def test_a_namenode_may_die_after_every_commit(tmp_path: Path) -> None:
+    """Each comes a commit further; everything is looked at once, and no replica is lost."""
+    tree = Tree(tmp_path, directories=3, files=3)
+    deaths = 0
+    while not tree.live_and_die(1):
+        deaths += 1
+        assert deaths < 300
+    assert deaths > 10
+
+
+@pytest.mark.parametrize("commits", [2, 3, 5, 8])
+def test_namenodes_die_again_and_again(tmp_path: Path, commits: int) -> None:
+    tree = Tree(tmp_path, directories=4, files=6)
+    deaths = 0
+    while not tree.live_and_die(commits):
+        deaths += 1
+        assert deaths < 300
+    assert deaths
