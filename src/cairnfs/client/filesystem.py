@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cairnfs.client.copying import Copied, ProgressCallback
     from cairnfs.client.reader import InputStream
     from cairnfs.client.streams import Streams
-    from cairnfs.client.writer import OutputStream
+from cairnfs.client.writer import OutputStream
 
 TIMEOUT_S = 60.0
 PATIENCE_S = 60.0

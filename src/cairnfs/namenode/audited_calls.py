@@ -299,6 +299,8 @@ _CAIRN_CALLS = {
     "getDeclaredXAttrs": Audited(_nothing("getDeclaredXAttrs")),
     "unsetXAttr": Audited(_src("unsetXAttr"), has_status=True),
     "explainXAttrs": Audited(_src("explainXAttrs")),
+    "openView": Audited(_path("openView")),
+    "scanView": Audited(_nothing("scanView")),
 }
 
 AUDITED: dict[Method, Audited] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.namenode import client_policies, inherited_xattrs, rolling_back
+from cairnfs.namenode import client_policies, inherited_xattrs, rolling_back, view_calls
 from cairnfs.namenode.messages import encode_nothing
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namenode.snapshot_messages import from_changes_cursor, to_changes
@@ -139,5 +139,9 @@ def _from_schedule(message: cairn_pb2.SnapshotScheduleProto) -> Schedule:
 
 
 CAIRN_SERVICE = Service.join(
-    CALLS, rolling_back.CALLS, inherited_xattrs.CALLS, client_policies.CAIRN_CALLS
+    CALLS,
+    rolling_back.CALLS,
+    inherited_xattrs.CALLS,
+    client_policies.CAIRN_CALLS,
+    view_calls.CALLS,
 )

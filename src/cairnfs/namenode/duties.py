@@ -18,6 +18,7 @@ from cairnfs.errors import HdfsError
 from cairnfs.namenode.opening import OpenStore
 from cairnfs.namenode.reclaiming import Reclaiming
 from cairnfs.namesystem.leases import forget_holders
+from cairnfs.namesystem.views import close_forgotten_views
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.runner import Runner, run
 
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 RECLAIM = "reclaim"
 REPLIES = "replies"
 HOLDERS = "holders"
+VIEWS = "views"
 
 LEASE_S = 3.0
 REPLIES_PAGE = 1000
@@ -65,6 +67,7 @@ class Duties:
             RECLAIM: self.reclaiming.step,
             REPLIES: self.expire_replies,
             HOLDERS: self.forget_holders,
+            VIEWS: self.close_forgotten_views,
             **(more or {}),
         }
         self.owned: set[str] = set()
@@ -99,6 +102,11 @@ class Duties:
         call = Call(forget_holders, (self._holders_seen, self._lease_hard_limit_ms))
         self._holders_seen = await run(self._runner, call)
         return len(self._holders_seen)
+
+    async def close_forgotten_views(self) -> int:
+        """Close views whose readers are gone; how many there were."""
+        closed: int = await run(self._runner, Call(close_forgotten_views, ()))
+        return closed
 
     async def _work(self) -> None:
         while True:

@@ -43,7 +43,9 @@ from cairnfs.namesystem import (
     snapshot_diff,
     snapshots,
     symlinks,
+    tree_scan,
     truncate,
+    views,
     xattr_explanation,
     xattrs,
 )
@@ -412,6 +414,30 @@ class ClientProtocol:
 
     def list_snapshottable(self) -> list[snapshots.SnapshottableInfo]:
         return self._call(snapshots.list_snapshottable)
+
+    def open_view(self, path: str) -> views.View:
+        return self._call(views.open_view, FsPath.parse(path))
+
+    def renew_view(self, number: int) -> views.View:
+        return self._call(views.renew_view, number)
+
+    def close_view(self, number: int) -> None:
+        self._call(views.close_view, number)
+
+    def list_views(self) -> list[views.View]:
+        return self._call(views.list_views)
+
+    def split_part(self, view: int, part: tree_scan.Part, inodes: int) -> tree_scan.Split:
+        return self._call(tree_scan.split_part, view, part, inodes)
+
+    def scan_part(
+        self,
+        view: int,
+        part: tree_scan.Part,
+        cursor: tree_scan.Cursor | None = None,
+        limit: int = tree_scan.PAGE_INODES,
+    ) -> tree_scan.ScanPage:
+        return self._call(tree_scan.scan_part, view, part, cursor, limit)
 
     def rollback_snapshot(self, path: str, name: str, safety: str = "") -> str:
         """Back to a snapshot; what is given up is in another one, if that is named."""

@@ -28,6 +28,7 @@
 | POLICY_MARKS  | 0            | inode id      |              | below which policies were chosen  |
 | PLACEMENTS    | queue        | block id      | block id     | blocks to be where they belong    |
 | SATISFIED     | 0            |               |              | how much of that was done         |
+| VIEWS         | 0            | number        |              | moments held for who reads all    |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
 packs a TxID and an id.  Totals are past rows of their own, as if they were rows of TOTALS.
@@ -70,6 +71,7 @@ class Table(enum.IntEnum):
     POLICY_MARKS = 23
     PLACEMENTS = 24
     SATISFIED = 25
+    VIEWS = 26
     TOTALS = 100  # of past rows only
 
 

@@ -438,3 +438,97 @@ class GetPolicyWorkResponseProto(_message.Message):
     reasons: _containers.RepeatedCompositeFieldContainer[PolicyReasonProto]
     namenode: str
     def __init__(self, subtrees: _Optional[int] = ..., blocks: _Optional[int] = ..., unsatisfiedBlocks: _Optional[int] = ..., bound: _Optional[int] = ..., scannedInodes: _Optional[int] = ..., queuedBlocks: _Optional[int] = ..., placedBlocks: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[PolicyReasonProto, _Mapping]]] = ..., namenode: _Optional[str] = ...) -> None: ...
+
+class ViewProto(_message.Message):
+    __slots__ = ("number", "txid", "path", "user", "renewedMs", "format")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TXID_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    RENEWEDMS_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    txid: int
+    path: str
+    user: str
+    renewedMs: int
+    format: int
+    def __init__(self, number: _Optional[int] = ..., txid: _Optional[int] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., renewedMs: _Optional[int] = ..., format: _Optional[int] = ...) -> None: ...
+
+class OpenViewRequestProto(_message.Message):
+    __slots__ = ("path",)
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    def __init__(self, path: _Optional[str] = ...) -> None: ...
+
+class OpenViewResponseProto(_message.Message):
+    __slots__ = ("view",)
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    view: ViewProto
+    def __init__(self, view: _Optional[_Union[ViewProto, _Mapping]] = ...) -> None: ...
+
+class RenewViewRequestProto(_message.Message):
+    __slots__ = ("number",)
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    def __init__(self, number: _Optional[int] = ...) -> None: ...
+
+class RenewViewResponseProto(_message.Message):
+    __slots__ = ("view",)
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    view: ViewProto
+    def __init__(self, view: _Optional[_Union[ViewProto, _Mapping]] = ...) -> None: ...
+
+class CloseViewRequestProto(_message.Message):
+    __slots__ = ("number",)
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    def __init__(self, number: _Optional[int] = ...) -> None: ...
+
+class CloseViewResponseProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListViewsRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListViewsResponseProto(_message.Message):
+    __slots__ = ("views",)
+    VIEWS_FIELD_NUMBER: _ClassVar[int]
+    views: _containers.RepeatedCompositeFieldContainer[ViewProto]
+    def __init__(self, views: _Optional[_Iterable[_Union[ViewProto, _Mapping]]] = ...) -> None: ...
+
+class SplitViewRequestProto(_message.Message):
+    __slots__ = ("number", "part", "inodes")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    INODES_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    part: bytes
+    inodes: int
+    def __init__(self, number: _Optional[int] = ..., part: _Optional[bytes] = ..., inodes: _Optional[int] = ...) -> None: ...
+
+class SplitViewResponseProto(_message.Message):
+    __slots__ = ("split",)
+    SPLIT_FIELD_NUMBER: _ClassVar[int]
+    split: bytes
+    def __init__(self, split: _Optional[bytes] = ...) -> None: ...
+
+class ScanViewRequestProto(_message.Message):
+    __slots__ = ("number", "part", "cursor")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    part: bytes
+    cursor: bytes
+    def __init__(self, number: _Optional[int] = ..., part: _Optional[bytes] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+
+class ScanViewResponseProto(_message.Message):
+    __slots__ = ("page", "cursor")
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    page: bytes
+    cursor: bytes
+    def __init__(self, page: _Optional[bytes] = ..., cursor: _Optional[bytes] = ...) -> None: ...

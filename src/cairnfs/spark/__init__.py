@@ -1,0 +1,1 @@
+"""Metadata as DataFrames: `spark.read.format("cairn")`."""
