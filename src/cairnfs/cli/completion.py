@@ -36,12 +36,7 @@ OTHERS = {
     "datanode": ["--namenode", "--data", "--host", "--port", "--help"],
     "completion": list(HINTS),
 }
-WITH_PATHS = {
-    "snapshot",
-    "xattr",
-    "policy",
-    "mover",
-}  # those of them that take paths on the cluster
+WITH_PATHS = {"snapshot", "xattr", "policy", "mover"}  # which take paths on the cluster
 
 
 def main(arguments: Sequence[str]) -> int:
