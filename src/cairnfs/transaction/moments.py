@@ -61,7 +61,7 @@ class Moments:
         return self._times[place - 1] if place else 0
 
     def is_stale(self, now_ms: int) -> bool:
-        """Whether it is relied on, and others may have deleted snapshots meanwhile; or not begun."""
+        """Whether nothing was seen yet, or others may have deleted what is relied on meanwhile."""
         is_old = self._was_asked and not 0 <= now_ms - self._refreshed_ms < REFRESH_MS
         return is_old or self.is_outdated or self._known < 0
 
