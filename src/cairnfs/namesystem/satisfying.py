@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import msgspec
 
 from cairnfs.blocks.placing import Placement, put_placements, settle_placements
+from cairnfs.blocks.policies import DEFAULT
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.layers import children_of, materialize, shared_blocks
@@ -123,7 +124,9 @@ def _blocks_of(tx: Transaction, file: Inode) -> list[Block]:
 
 
 def _policy_of_child(lookup: Lookup, child: Inode) -> int:
-    return policy_id_of(msgspec.structs.replace(lookup, inodes=(*lookup.inodes, child)))
+    """The one to write down: where none was chosen, the default."""
+    way = msgspec.structs.replace(lookup, inodes=(*lookup.inodes, child))
+    return policy_id_of(way) or DEFAULT.id
 
 
 def _count(tx: Transaction, *, scanned: int = 0, queued: int = 0, placed: int = 0) -> None:
