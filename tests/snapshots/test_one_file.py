@@ -191,7 +191,7 @@ def test_snapshots_are_what_they_were(cluster: LocalCluster) -> None:
         run_state_machine_as_test(
             lambda: OneFile(cluster, fs),
             settings=settings(
-                max_examples=25,
+                max_examples=12,
                 stateful_step_count=30,
                 deadline=None,
                 phases=[Phase.generate],  # to make a failure smaller would take minutes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +18,8 @@ def make_session(
     """`hadoop_settings` are a client's; `local` is for what Spark keeps on this machine."""
     from pyspark.sql import SparkSession
 
+    # What Spark starts to look for data sources must have them, too.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").appName("cairnfs-tests")
     chosen = {
         "spark.ui.enabled": "false",

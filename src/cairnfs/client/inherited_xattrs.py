@@ -20,7 +20,7 @@ class InheritedXAttrs(RootSnapshots):
         takes what its new directory has.  "stay-with-data": what is moved keeps what it had.
         "local", as every name that nobody declared: for one file or directory alone.
         """
-        self.call_cairn(
+        self._call_cairn(
             "declareXAttr",
             cairn_pb2.DeclareXAttrRequestProto(name=name, kind=kind),
             cairn_pb2.DeclareXAttrResponseProto,
@@ -28,7 +28,7 @@ class InheritedXAttrs(RootSnapshots):
 
     def list_declared_xattrs(self) -> list[DeclaredXAttr]:
         """The names that are not local, in order."""
-        response = self.call_cairn(
+        response = self._call_cairn(
             "getDeclaredXAttrs",
             cairn_pb2.GetDeclaredXAttrsRequestProto(),
             cairn_pb2.GetDeclaredXAttrsResponseProto,
@@ -41,7 +41,7 @@ class InheritedXAttrs(RootSnapshots):
         To remove one, in contrast, says that there is none.
         """
         request = cairn_pb2.UnsetXAttrRequestProto(src=self.absolute_path(path), name=name)
-        self.call_cairn("unsetXAttr", request, cairn_pb2.UnsetXAttrResponseProto, "src")
+        self._call_cairn("unsetXAttr", request, cairn_pb2.UnsetXAttrResponseProto, "src")
 
     def explain_xattrs(
         self, path: PathLike, names: Iterable[str] | None = None
@@ -50,7 +50,7 @@ class InheritedXAttrs(RootSnapshots):
         request = cairn_pb2.ExplainXAttrsRequestProto(
             src=self.absolute_path(path), names=names or ()
         )
-        response = self.call_cairn(
+        response = self._call_cairn(
             "explainXAttrs", request, cairn_pb2.ExplainXAttrsResponseProto, "src"
         )
         return [_decode_explanation(each) for each in response.explanations]

@@ -49,7 +49,7 @@ class StoragePolicies(Snapshots):
 
     def storage_policy_work(self) -> StoragePolicyWork:
         """How far replicas are on their way to where policies want them.  Only on CairnFS."""
-        response = self.call_cairn(
+        response = self._call_cairn(
             "getPolicyWork",
             cairn_pb2.GetPolicyWorkRequestProto(),
             cairn_pb2.GetPolicyWorkResponseProto,

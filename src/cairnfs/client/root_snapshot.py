@@ -12,7 +12,7 @@ class RootSnapshots(Snapshots):
 
     def create_root_snapshot(self, name: str | None = None) -> RootSnapshot:
         """Take it; without a name it is named by the time."""
-        response = self.call_cairn(
+        response = self._call_cairn(
             "createRootSnapshot",
             cairn_pb2.CreateRootSnapshotRequestProto(snapshotName=name),
             cairn_pb2.CreateRootSnapshotResponseProto,
@@ -21,7 +21,7 @@ class RootSnapshots(Snapshots):
 
     def root_snapshot_status(self) -> RootSnapshotStatus | None:
         """It, and what has become of the file system since; None if there is none."""
-        response = self.call_cairn(
+        response = self._call_cairn(
             "getRootSnapshotStatus",
             cairn_pb2.GetRootSnapshotStatusRequestProto(),
             cairn_pb2.GetRootSnapshotStatusResponseProto,
@@ -41,7 +41,7 @@ class RootSnapshots(Snapshots):
 
         What it was before is kept in a snapshot of /, whose name is returned.
         """
-        return self.call_cairn(
+        return self._call_cairn(
             "rollbackRootSnapshot",
             cairn_pb2.RollbackRootSnapshotRequestProto(),
             cairn_pb2.RollbackRootSnapshotResponseProto,
@@ -49,7 +49,7 @@ class RootSnapshots(Snapshots):
 
     def finalize_root_snapshot(self) -> list[str]:
         """Delete it, and what its roll-backs have kept: there is no way back; the names."""
-        response = self.call_cairn(
+        response = self._call_cairn(
             "finalizeRootSnapshot",
             cairn_pb2.FinalizeRootSnapshotRequestProto(),
             cairn_pb2.FinalizeRootSnapshotResponseProto,
@@ -58,7 +58,7 @@ class RootSnapshots(Snapshots):
 
     def snapshot_work(self) -> SnapshotWork:
         """What deletions and roll-backs have left to be done in the background."""
-        response = self.call_cairn(
+        response = self._call_cairn(
             "getSnapshotWork",
             cairn_pb2.GetSnapshotWorkRequestProto(),
             cairn_pb2.GetSnapshotWorkResponseProto,

@@ -162,7 +162,7 @@ class Snapshots(Namespace):
             path=self.absolute_path(path), fromSnapshot=old, toSnapshot=new
         )
         while True:
-            response = self.call_cairn(
+            response = self._call_cairn(
                 "getSnapshotChanges", request, cairn_pb2.GetSnapshotChangesResponseProto, "path"
             )
             yield from map(decode_change, response.changes)
@@ -181,7 +181,7 @@ class Snapshots(Namespace):
         )
         if name is not None:
             request.snapshotName = name
-        response = self.call_cairn(
+        response = self._call_cairn(
             "createSnapshots", request, cairn_pb2.CreateSnapshotsResponseProto
         )
         return list(response.snapshotPaths)
@@ -194,7 +194,7 @@ class Snapshots(Namespace):
         request = cairn_pb2.RollbackSnapshotRequestProto(
             path=self.absolute_path(path), snapshotName=name
         )
-        return self.call_cairn(
+        return self._call_cairn(
             "rollbackSnapshot", request, cairn_pb2.RollbackSnapshotResponseProto, "path"
         ).safetySnapshot
 
@@ -205,14 +205,14 @@ class Snapshots(Namespace):
             snapshotName=name,
             destination=self.absolute_path(destination),
         )
-        self.call_cairn("cloneSnapshot", request, cairn_pb2.CloneSnapshotResponseProto, _ROOT)
+        self._call_cairn("cloneSnapshot", request, cairn_pb2.CloneSnapshotResponseProto, _ROOT)
 
     def snapshot_space(self, path: PathLike, *names: str) -> list[SnapshotSpace]:
         """What snapshots of a directory take, without names all of them.  Only on CairnFS."""
         request = cairn_pb2.GetSnapshotSpaceRequestProto(
             snapshotRoot=self.absolute_path(path), snapshotNames=names
         )
-        response = self.call_cairn(
+        response = self._call_cairn(
             "getSnapshotSpace", request, cairn_pb2.GetSnapshotSpaceResponseProto, _ROOT
         )
         return list(map(decode_space, response.snapshots))
@@ -221,7 +221,7 @@ class Snapshots(Namespace):
 
     def set_snapshot_schedule(self, schedule: SnapshotSchedule) -> None:
         """Have snapshots of a directory taken and deleted.  Only on CairnFS."""
-        self.call_cairn(
+        self._call_cairn(
             "setSnapshotSchedule",
             cairn_pb2.SetSnapshotScheduleRequestProto(schedule=self._encode_schedule(schedule)),
             cairn_pb2.SetSnapshotScheduleResponseProto,
@@ -230,7 +230,7 @@ class Snapshots(Namespace):
     def remove_snapshot_schedule(self, path: PathLike) -> None:
         """Take no more; those that there are stay.  Only on CairnFS."""
         request = cairn_pb2.RemoveSnapshotScheduleRequestProto(path=self.absolute_path(path))
-        self.call_cairn(
+        self._call_cairn(
             "removeSnapshotSchedule",
             request,
             cairn_pb2.RemoveSnapshotScheduleResponseProto,
@@ -239,7 +239,7 @@ class Snapshots(Namespace):
 
     def get_snapshot_schedules(self) -> list[SnapshotSchedule]:
         """All that there are, of directories of the user.  Only on CairnFS."""
-        response = self.call_cairn(
+        response = self._call_cairn(
             "getSnapshotSchedules",
             cairn_pb2.GetSnapshotSchedulesRequestProto(),
             cairn_pb2.GetSnapshotSchedulesResponseProto,
@@ -248,7 +248,7 @@ class Snapshots(Namespace):
 
     def preview_snapshot_schedule(self, schedule: SnapshotSchedule) -> SchedulePreview:
         """What a schedule would keep and delete now; nothing is done.  Only on CairnFS."""
-        response = self.call_cairn(
+        response = self._call_cairn(
             "previewSnapshotSchedule",
             cairn_pb2.PreviewSnapshotScheduleRequestProto(schedule=self._encode_schedule(schedule)),
             cairn_pb2.PreviewSnapshotScheduleResponseProto,
@@ -258,7 +258,7 @@ class Snapshots(Namespace):
     def _encode_schedule(self, schedule: SnapshotSchedule) -> cairn_pb2.SnapshotScheduleProto:
         return encode_schedule(schedule, self.absolute_path(schedule.path))
 
-    def call_cairn(
+    def _call_cairn(
         self, name: str, request: Message, answer: type[_M], path_field: str | None = None
     ) -> _M:
         try:

@@ -30,21 +30,21 @@ def open_view(fs: FileSystem, path: str) -> View:
     It is held until it is closed, or was not renewed for ten minutes.
     """
     request = cairn_pb2.OpenViewRequestProto(path=fs.absolute_path(path))
-    response = fs.call_cairn("openView", request, cairn_pb2.OpenViewResponseProto, "path")
+    response = fs._call_cairn("openView", request, cairn_pb2.OpenViewResponseProto, "path")
     return View(fs, response.view)
 
 
 def find_view(fs: FileSystem, number: int) -> View:
     """One that is open already, also from elsewhere; it is renewed."""
     request = cairn_pb2.RenewViewRequestProto(number=number)
-    response = fs.call_cairn("renewView", request, cairn_pb2.RenewViewResponseProto)
+    response = fs._call_cairn("renewView", request, cairn_pb2.RenewViewResponseProto)
     return View(fs, response.view)
 
 
 def list_views(fs: FileSystem) -> list[View]:
     """Those of this user that are open; the superuser sees all."""
     request = cairn_pb2.ListViewsRequestProto()
-    response = fs.call_cairn("listViews", request, cairn_pb2.ListViewsResponseProto)
+    response = fs._call_cairn("listViews", request, cairn_pb2.ListViewsResponseProto)
     return [View(fs, each) for each in response.views]
 
 
@@ -57,7 +57,7 @@ class View:
                 f"{message.path} cannot be read as a whole: the NameNode tells of inodes in format"
                 f" {message.format}, and this client knows {FORMAT}; use the same version of both"
             )
-        self._call = fs.call_cairn
+        self._call = fs._call_cairn
         self.number = message.number
         self.txid = message.txid
         self.path = message.path

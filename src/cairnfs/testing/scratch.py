@@ -94,6 +94,8 @@ class ScratchClient(ClientProtocol):
         """Check all invariants, then reclaim, and check that nothing is left over."""
         store = self.namenode.namenode.store
         self.namenode.wait(check_invariants(store))
+        for view in self.list_views():
+            self.close_view(view.number)
         self.reclaim()
         self.namenode.wait(check_invariants(store))
         self.set_quota("/", -1, -1)
