@@ -73,6 +73,11 @@ class Scan(NamedTuple):
     until: int = FOREVER
 
 
+def whole_scan(table: int, a: int) -> Scan:
+    """All rows of a prefix, for whoever knows that they are few; many such are read at once."""
+    return Scan(table, a, b"", FOREVER)
+
+
 class LockMode(enum.Enum):
     """How rows are read inside a store transaction (thesis 004, section 5.3)."""
 
@@ -368,8 +373,16 @@ class LocalReads(Protocol):
 
     def totals(self, id: int) -> Totals: ...
 
-    def at(self, txid: int) -> LocalReads:
+    def at(self, txid: int) -> PastLocalReads:
         """The same as it was after this TxID, if a snapshot of it has been kept."""
+        ...
+
+
+class PastLocalReads(LocalReads, Protocol):
+    """The same for an earlier TxID."""
+
+    def read(self, reading: Reading) -> Found:
+        """Much of it, by as few statements as can be."""
         ...
 
 

@@ -25,6 +25,7 @@ from cairnfs.store.base import (
     Key,
     LocalReads,
     Member,
+    PastLocalReads,
     PastRow,
     Reading,
     Row,
@@ -138,7 +139,7 @@ class SqliteStore:
         stored = Totals(found[0][3:], *found[0][:3]) if found else NO_TOTALS
         return self._backlog.totals(id, stored)
 
-    def at(self, txid: int) -> LocalReads:
+    def at(self, txid: int) -> PastLocalReads:
         return PastReads(self, self._fetch, txid)
 
     @property
@@ -150,7 +151,7 @@ class SqliteStore:
 
     async def read(self, reading: Reading) -> Found:
         found = _read_all(self, reading)
-        found.past = {txid: _read_all(self.at(txid), past) for txid, past in reading.past.items()}
+        found.past = {txid: self.at(txid).read(past) for txid, past in reading.past.items()}
         return found
 
     async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:

@@ -29,7 +29,7 @@ from cairnfs.transaction.memos import Memo, Memos
 from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.records import id_of, stamped
 from cairnfs.transaction.rows import PastView, find_lacking
-from cairnfs.transaction.seen_rows import Page, RowCache, entry_of
+from cairnfs.transaction.seen_rows import Page, RowCache, entry_of, row_of
 from cairnfs.transaction.transaction import Transaction
 
 
@@ -114,6 +114,21 @@ class LoadedRows:
             raise Missing(Reading(totals=[id]))
         return self._totals.get(id, NO_TOTALS)
 
+    def found(self, scans: list[Scan], totals: list[int]) -> Found:
+        """What was found, as it is stored; what all of it lacks is lacking together."""
+        lacking = Reading(
+            scans=[scan for scan in scans if scan not in self._scans],
+            totals=[id for id in totals if id not in self._totals_asked],
+        )
+        if not lacking.is_empty():
+            raise Missing(lacking)
+        return Found(
+            scans={
+                scan: [row_of(key, entry) for key, entry in self._scans[scan]] for scan in scans
+            },
+            totals={id: self.totals(id) for id in totals},
+        )
+
     def extend(self, reading: Reading, found: Found) -> None:
         """Add a later read to it; only for those who hold locks meanwhile."""
         self.join(LoadedRows(reading, found))
@@ -165,6 +180,10 @@ class LoadedPast:
     def totals(self, id: int) -> Totals:
         with self._of_the_past():
             return self._rows.totals(id)
+
+    def read(self, scans: list[Scan], totals: list[int]) -> Found:
+        with self._of_the_past():
+            return self._rows.found(scans, totals)
 
     @contextmanager
     def _of_the_past(self) -> Iterator[None]:

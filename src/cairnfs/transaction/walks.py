@@ -107,7 +107,7 @@ class WaitingRows:
     never_lacks = False
 
     def __init__(self, read: Callable[[Reading], Found]) -> None:
-        self._read = read
+        self.read = read
         self._rows = LoadedRows(Reading(), Found())
 
     def ask(self, question: Callable[[LoadedRows], T]) -> T:
@@ -124,7 +124,7 @@ class WaitingRows:
             self._load(lacking)
 
     def _load(self, reading: Reading) -> None:
-        rows = LoadedRows(reading, self._read(reading))
+        rows = LoadedRows(reading, self.read(reading))
         if self._rows.size + rows.size > ROWS_MAX:
             self._rows = rows
         else:
@@ -165,7 +165,13 @@ class _WaitingPast:
 
     def __init__(self, now: WaitingRows, txid: int) -> None:
         self._ask = now.ask
+        self._read = now.read
         self._txid = txid
+
+    def read(self, scans: list[Scan], totals: list[int]) -> Found:
+        return self._read(Reading(past={self._txid: Reading(scans=scans, totals=totals)})).past[
+            self._txid
+        ]
 
     def entry(self, key: Key) -> Entry:
         return self._ask(lambda rows: rows.at(self._txid).entry(key))
