@@ -110,9 +110,7 @@ def test_blocks(fs: cairnfs.FileSystem, url: str, directory: str) -> None:
     fs.delete_snapshot(directory, "before")
 
 
-def test_replicas(
-    cluster: Cluster, fs: cairnfs.FileSystem, url: str, directory: str
-) -> None:
+def test_replicas(cluster: Cluster, fs: cairnfs.FileSystem, url: str, directory: str) -> None:
     write(fs, f"{directory}/three", 10)
     write(fs, f"{directory}/one", 10, replication=1)
     path = f"{directory}/three"
@@ -178,9 +176,7 @@ def test_attributes(fs: cairnfs.FileSystem, url: str, directory: str) -> None:
     )
 
 
-def test_only_attributes_that_one_may_see(
-    fs: cairnfs.FileSystem, url: str, directory: str
-) -> None:
+def test_only_attributes_that_one_may_see(fs: cairnfs.FileSystem, url: str, directory: str) -> None:
     write(fs, f"{directory}/readable", 1)
     write(fs, f"{directory}/secret", 1)
     for name in ("readable", "secret"):

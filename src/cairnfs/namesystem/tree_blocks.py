@@ -13,7 +13,7 @@ from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.records import Block, BlockState, Invalidation, Replica, ReplicaStatus
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.tree_parts import KnownReplica, ReplicaState
-from cairnfs.store.base import Row, Scan, whole_scan
+from cairnfs.store.base import Scan, Stored, whole_scan
 from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import PastRows
 from cairnfs.transaction.transaction import Transaction
@@ -24,7 +24,7 @@ _BAD = {
 }
 
 
-def read_blocks(rows: PastRows, files: Iterable[tuple[int, Inode]]) -> dict[int, list[Row]]:
+def read_blocks(rows: PastRows, files: Iterable[tuple[int, Inode]]) -> dict[int, list[Stored]]:
     """The blocks of files, in order, by the numbers that the files are given with."""
     wanted: dict[int, dict[int, Scan]] = defaultdict(dict)  # by TxIDs, then by those numbers
     for n, file in files:
@@ -35,8 +35,8 @@ def read_blocks(rows: PastRows, files: Iterable[tuple[int, Inode]]) -> dict[int,
             wanted[rows.txid][n] = whole_scan(Table.BLOCKS, file.id)
     blocks = {}
     for txid, scans in wanted.items():
-        found = rows.at(txid).read(list(dict.fromkeys(scans.values())), []).scans
-        blocks.update((n, found[scan]) for n, scan in scans.items())
+        found = rows.at(txid).stored(list(scans.values()))
+        blocks.update(zip(scans, found, strict=True))
     return blocks
 
 

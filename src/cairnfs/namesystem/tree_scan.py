@@ -30,7 +30,7 @@ from cairnfs.namesystem.tree_parts import (
 )
 from cairnfs.namesystem.tree_walk import Step, Tree
 from cairnfs.namesystem.views import find_view
-from cairnfs.store.base import Count, Row
+from cairnfs.store.base import Count, Stored
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.records import decode, encode
@@ -84,7 +84,7 @@ def split_part(tx: Transaction, caller: Caller, view: int, part: Part, inodes: i
         found = tree.places(place, rows) if part.below else []
         below = {each.path[-1]: each.totals.counts[Count.INODES] for each in found}
         for row in rows:
-            cutter.add(row.key[2], below.get(row.key[2], 0))
+            cutter.add(row[1], below.get(row[1], 0))
         looked += len(rows)
         if looked >= SPLIT_CHILDREN:
             return cutter.end(is_over=False)
@@ -134,7 +134,7 @@ class _Page:
         totals = {}
         if step.below:
             for n, row in enumerate(rows):
-                below = step.below.get(row.key[2])
+                below = step.below.get(row[1])
                 if below is not None:
                     totals[n] = below.totals
         blocks = read_blocks(self._tree.rows, files.items()) if files else {}
@@ -142,24 +142,24 @@ class _Page:
             StoredListing(
                 step.place.path,
                 step.place.directory.id,
-                [_Raw(row.data) for row in rows],
-                [row.since for row in rows],
+                [_Raw(row[3]) for row in rows],
+                [row[2] for row in rows],
                 totals,
-                {n: [_Raw(row.data) for row in found] for n, found in blocks.items()},
+                {n: [_Raw(row[3]) for row in found] for n, found in blocks.items()},
                 self._read_replicas(blocks) if self._has_replicas else {},
                 step.place.inherited,
             )
         )
-        return rows[-1].key[2]
+        return rows[-1][1]
 
     def end(self, cursor: Cursor | None) -> ScanPage:
         return ScanPage(encode_page(self._listed), cursor, tuple(sorted(self._storages)))
 
-    def _with_room(self, rows: list[Row]) -> tuple[list[Row], dict[int, Inode]]:
+    def _with_room(self, rows: list[Stored]) -> tuple[list[Stored], dict[int, Inode]]:
         """The first of the rows, and the files with blocks among them."""
         files = {}
         for n, row in enumerate(rows):
-            inode: Inode = decode(Table.INODES, row.data)
+            inode: Inode = decode(Table.INODES, row[3])
             if inode.block_count:
                 files[n] = inode
                 self._blocks += inode.block_count
@@ -167,9 +167,9 @@ class _Page:
                     return rows[: n + 1], files
         return rows, files
 
-    def _read_replicas(self, blocks: dict[int, list[Row]]) -> dict[int, list[KnownReplica]]:
+    def _read_replicas(self, blocks: dict[int, list[Stored]]) -> dict[int, list[KnownReplica]]:
         found: list[Block] = [
-            decode(Table.BLOCKS, row.data) for rows in blocks.values() for row in rows
+            decode(Table.BLOCKS, row[3]) for rows in blocks.values() for row in rows
         ]
         replicas = read_replicas(self._tx, found)
         self._storages.update(each.storage for known in replicas.values() for each in known)

@@ -23,7 +23,7 @@ from cairnfs.namesystem.tree_attributes import Inherited, descend
 from cairnfs.namesystem.tree_parts import Cursor, Names, Part
 from cairnfs.namesystem.views import View
 from cairnfs.namesystem.xattrs import is_open_to
-from cairnfs.store.base import Count, Row, Scan, Totals, whole_scan
+from cairnfs.store.base import Count, Scan, Stored, Totals, whole_scan
 from cairnfs.store.schema import Table
 from cairnfs.transaction.records import decode_row, encode
 from cairnfs.transaction.rows import PastRows
@@ -68,7 +68,7 @@ class Step(NamedTuple):
     """Some of what is in a directory."""
 
     place: Place
-    rows: list[Row]
+    rows: list[Stored]
     below: dict[bytes, Place]  # the directories among it, by their names
     cost: int  # of having got here, in inodes
 
@@ -93,31 +93,31 @@ class Tree:
         """A directory of the tree."""
         return self._way_to(path)[-1]
 
-    def pages(self, place: Place, after: bytes, until: bytes, limit: int) -> Iterator[list[Row]]:
+    def pages(self, place: Place, after: bytes, until: bytes, limit: int) -> Iterator[list[Stored]]:
         """What is in a directory, of a range of names; each page has at least one."""
         while page := self._children(place.directory, after, limit):
             is_last = len(page) < limit
-            if until and page[-1].key[2] > until:
+            if until and page[-1][1] > until:
                 is_last = True
-                page = [row for row in page if row.key[2] <= until]
+                page = [row for row in page if row[1] <= until]
                 if not page:
                     return
             yield page
             if is_last:
                 return
-            after = page[-1].key[2]
+            after = page[-1][1]
 
-    def places(self, above: Place, rows: list[Row]) -> list[Place]:
+    def places(self, above: Place, rows: list[Stored]) -> list[Place]:
         """The directories among the rows of one."""
         if above.is_leaf:
             return []
         found: list[Inode] = [
-            decode_row(_INODES, row.data, row.since)
+            decode_row(_INODES, row[3], row[2])
             for row in rows
-            if _decode_head(row.data).kind == Kind.DIRECTORY
+            if _decode_head(row[3]).kind == Kind.DIRECTORY
         ]
         ids = [inode.id for inode in found if not inode.is_virtual]
-        totals = self.rows.read([], ids).totals if ids else {}
+        totals = self.rows.totals_of(ids) if ids else {}
         return [
             self._place(
                 above, inode, totals_of(self.rows, inode) if inode.is_virtual else totals[inode.id]
@@ -153,13 +153,18 @@ class Tree:
         is_top = len(cursor.path) == depth
         place = way[-1]
         self.check(place)
+        first, until = (part.after, part.until) if is_top else (b"", b"")
+        below: Iterable[Place] = self._below(place, first, until)
         if part.entries or not is_top:
-            until = part.until if is_top else b""
+            found: list[Place] = []
             for rows in self.pages(place, cursor.after, until, limit):
-                yield self._step(place, rows)
+                step = self._step(place, rows)
+                found += step.below.values()
+                yield step
+            if cursor.after == first:  # all of them were seen
+                below = found
         if part.below:
-            after, until = (part.after, part.until) if is_top else (b"", b"")
-            stack.append(_runs(self._below(place, after, until)))
+            stack.append(_runs(below))
         while stack:
             run = next(stack[-1], None)
             if run is None:
@@ -169,28 +174,29 @@ class Tree:
             else:
                 (place,) = run
                 self.check(place)
-                found: list[Place] = []
+                found = []
                 for rows in self.pages(place, b"", b"", limit):
                     step = self._step(place, rows)
                     found += step.below.values()
                     yield step
                 stack.append(_runs(found))
 
-    def _step(self, place: Place, rows: list[Row]) -> Step:
+    def _step(self, place: Place, rows: list[Stored]) -> Step:
         below = {found.directory.name: found for found in self.places(place, rows)}
         return Step(place, self._shown(place, rows), below, len(rows) + STATEMENT_COST)
 
     def _list_leaves(self, run: list[Place], limit: int) -> Iterator[Step]:
         """Directories without any below them, most of them read at once."""
         small = [place for place in run if _is_small(place)]
-        scans = {place.path: whole_scan(_INODES, place.directory.children_id) for place in small}
-        found = self.rows.read(list(scans.values()), []).scans if scans else {}
+        scans = [whole_scan(_INODES, place.directory.children_id) for place in small]
+        listed = self.rows.stored(scans) if scans else []
+        found = {place.path: rows for place, rows in zip(small, listed, strict=True)}
         for place in run:
             self.check(place)
             if not place.totals.counts[_CHILDREN]:
                 yield Step(place, [], {}, 1)
-            elif place.path in scans:
-                rows = found[scans[place.path]]
+            elif place.path in found:
+                rows = found[place.path]
                 yield Step(place, self._shown(place, rows), {}, 1 + len(rows))
             else:
                 for rows in self.pages(place, b"", b"", limit):
@@ -202,12 +208,12 @@ class Tree:
             for rows in self.pages(place, after, until, _LISTED_AT_ONCE):
                 yield from self.places(place, rows)
 
-    def _children(self, directory: Inode, after: bytes, limit: int) -> list[Row]:
+    def _children(self, directory: Inode, after: bytes, limit: int) -> list[Stored]:
         if directory.origin is None:
             scan = Scan(_INODES, directory.children_id, after, limit)
-            return self.rows.read([scan], []).scans[scan]
+            return self.rows.stored([scan])[0]
         return [
-            Row((_INODES, 0, inode.name), 0, encode(inode))
+            (0, inode.name, 0, encode(inode))
             for inode in children_of(self.rows, directory, after, limit)
         ]
 
@@ -235,14 +241,14 @@ class Tree:
 
     # What the caller may see.
 
-    def _shown(self, place: Place, rows: list[Row]) -> list[Row]:
+    def _shown(self, place: Place, rows: list[Stored]) -> list[Stored]:
         """Rows without the attributes that the caller may not see."""
         if self._caller.is_superuser:
             return rows
         return [self._without_hidden(row) for row in rows]
 
-    def _without_hidden(self, row: Row) -> Row:
-        inode: Inode = decode_row(_INODES, row.data, row.since)
+    def _without_hidden(self, row: Stored) -> Stored:
+        inode: Inode = decode_row(_INODES, row[3], row[2])
         if inode.xattrs is None:
             return row
         seen = ()
@@ -252,7 +258,7 @@ class Tree:
                 for xattr in inode.xattrs
                 if is_open_to(self._caller, self._top, name_of(xattr))
             )
-        return row._replace(data=encode(msgspec.structs.replace(inode, xattrs=seen or None)))
+        return (*row[:3], encode(msgspec.structs.replace(inode, xattrs=seen or None)))
 
 
 def _is_small(place: Place) -> bool:

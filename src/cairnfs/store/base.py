@@ -48,6 +48,13 @@ class Row(NamedTuple):
     until: int = 0  # of a version of the past: the TxID that superseded it
 
 
+Stored = tuple[int, bytes, int, bytes]
+"""A row as the driver of a database gives it: any number, `b`, `since` and the data.
+
+Who passes on a million rows has no time to make a `Row` of each.
+"""
+
+
 class PastRow(NamedTuple):
     """A version that was current from TxID `since` on, and no more from `until` on."""
 
@@ -381,8 +388,12 @@ class LocalReads(Protocol):
 class PastLocalReads(LocalReads, Protocol):
     """The same for an earlier TxID."""
 
-    def read(self, reading: Reading) -> Found:
-        """Much of it, by as few statements as can be."""
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        """What scans find, for who passes it on; those of `whole_scan` all by one statement."""
+        ...
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        """The totals of many directories."""
         ...
 
 

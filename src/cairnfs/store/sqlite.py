@@ -151,7 +151,7 @@ class SqliteStore:
 
     async def read(self, reading: Reading) -> Found:
         found = _read_all(self, reading)
-        found.past = {txid: self.at(txid).read(past) for txid, past in reading.past.items()}
+        found.past = {txid: _read_all(self.at(txid), past) for txid, past in reading.past.items()}
         return found
 
     async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Protocol
 
 from cairnfs.store.base import (
     FOREVER,
     NO_TOTALS,
     PRESENT,
-    Found,
     Key,
     LocalReads,
     PastLocalReads,
-    Reading,
     Row,
     Scan,
+    Stored,
     Totals,
     decode_totals,
     totals_key,
     whole_scan,
 )
+from cairnfs.store.schema import Table
 from cairnfs.store.sqlite_backlog import Backlog
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 
@@ -39,7 +41,7 @@ _SELECT_ID = (
     " WHERE id = ?1 AND t = ?2 AND until > ?3 AND since <= ?3"
 )
 _SELECT_CURRENT = (
-    "SELECT b, since, data FROM records"
+    "SELECT 0, b, since, data FROM records"
     " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since BETWEEN ?5 AND ?6 ORDER BY b LIMIT ?4"
 )
 _SELECT_PAST = (
@@ -47,19 +49,26 @@ _SELECT_PAST = (
     " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?6 AND until <= ?7"
     " AND since BETWEEN ?5 AND ?6 ORDER BY b LIMIT ?4"
 )
+_SELECT_PAST_TOO = (
+    "SELECT 0, b, since, data FROM past"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?6 AND since BETWEEN ?5 AND ?6"
+    " ORDER BY b LIMIT ?4"
+)
 # Of many prefixes at once; JSON is how SQLite is given a list.
 _SELECT_ALL_CURRENT = (
     "SELECT j.key, r.b, r.since, r.data FROM json_each(?1) j CROSS JOIN records r"
     " WHERE r.t = j.value ->> 0 AND r.a = j.value ->> 1 AND r.since <= ?2"
 )
 _SELECT_ALL_PAST = (
-    "SELECT j.key, r.b, r.since, r.data, r.until FROM json_each(?1) j CROSS JOIN past r"
+    "SELECT j.key, r.b, r.since, r.data FROM json_each(?1) j CROSS JOIN past r"
     " WHERE r.t = j.value ->> 0 AND r.a = j.value ->> 1 AND r.until > ?2 AND r.since <= ?2"
 )
 _SELECT_ALL_TOTALS = (
     f"SELECT s.id, s.mtime_ms, s.touched, s.changed, {', '.join(COUNT_COLUMNS)}"
     " FROM json_each(?) j CROSS JOIN totals s WHERE s.id = j.value"
 )
+
+_FIRST = itemgetter(0)
 
 
 class SettledReads(LocalReads, Protocol):
@@ -112,7 +121,8 @@ class PastReads:
         asked = (t, a, after, limit, since, self._txid)
         rows = []
         if until == FOREVER:
-            rows = [Row((t, a, b), *rest) for b, *rest in self._fetch(_SELECT_CURRENT, asked)]
+            found = self._fetch(_SELECT_CURRENT, asked)
+            rows = [Row((t, a, b), since, data) for _, b, since, data in found]
         if self._txid >= PRESENT:
             return rows
         self._settle_past()
@@ -120,52 +130,61 @@ class PastReads:
         return sorted(rows + past)[:limit] if past else rows
 
     def totals(self, id: int) -> Totals:
-        return self._totals_then(id, self._now.totals(id))
+        now = self._now.totals(id)
+        if self._is_then(now):
+            return now
+        row = self.row(totals_key(id))
+        return NO_TOTALS if row is None else _decode_totals(row.since, row.data)
 
-    def read(self, reading: Reading) -> Found:
-        rows = ((key, self.row(key)) for key in reading.keys)
-        found = Found(
-            rows={key: row for key, row in rows if row is not None},
-            ids={pair: self.rows_of_id(*pair) for pair in reading.ids},
-            totals=self._totals_of(reading.totals),
-        )
-        small = [scan for scan in reading.scans if scan == whole_scan(scan.table, scan.a)]
-        found.scans = self._scan_all(small) if small else {}
-        for scan in reading.scans:
-            if scan not in found.scans:
-                found.scans[scan] = self.scan(scan)
-        return found
-
-    def _scan_all(self, scans: list[Scan]) -> dict[Scan, list[Row]]:
-        """All of many prefixes: a statement for each would take longer than what it finds."""
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
         if any(self._now.backlog.changes_below(scan.table, scan.a) for scan in scans):
             self._now.write_backlog()
         self._settle_past()
-        keys = [(scan.table, scan.a) for scan in scans]
-        found: list[list[Row]] = [[] for _ in scans]
-        asked = (json.dumps(keys), self._txid)
-        for statement in (_SELECT_ALL_CURRENT, _SELECT_ALL_PAST):
-            for n, b, *rest in self._fetch(statement, asked):
-                found[n].append(Row((*keys[n], b), *rest))
-        return {scan: sorted(rows) for scan, rows in zip(scans, found, strict=True)}
+        if all(scan == whole_scan(scan.table, scan.a) for scan in scans):
+            asked = json.dumps([(scan.table, scan.a) for scan in scans]), self._txid
+            return self._collect(asked, len(scans), _SELECT_ALL_CURRENT, _SELECT_ALL_PAST)
+        found = []
+        for t, a, after, limit, since, until in scans:
+            assert until == FOREVER, "what was superseded up to then is not looked for here"
+            one = (t, a, after, limit, since, self._txid)
+            (rows,) = self._collect(one, 1, _SELECT_CURRENT, _SELECT_PAST_TOO)
+            found.append(rows[:limit])
+        return found
 
-    def _totals_of(self, ids: list[int]) -> dict[int, Totals]:
-        """Those of many directories by one statement, for the same reason."""
-        found = self._fetch(_SELECT_ALL_TOTALS, (json.dumps(ids),)) if ids else []
-        stored = {row[0]: Totals(row[4:], *row[1:4]) for row in found}
-        backlog = self._now.backlog
-        return {
-            id: self._totals_then(id, backlog.totals(id, stored.get(id, NO_TOTALS))) for id in ids
+    def _collect(
+        self, asked: Sequence[Any], count: int, current: str, past: str
+    ) -> list[list[Stored]]:
+        """The rows of so many scans, each in order."""
+        found: list[list[Stored]] = [[] for _ in range(count)]
+        for n, rows in groupby(self._fetch(current, asked), key=_FIRST):
+            found[n] = list(rows)
+        for n, rows in groupby(self._fetch(past, asked), key=_FIRST):
+            found[n] = sorted([*found[n], *rows])
+        return found
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        if not ids:
+            return {}
+        stored = {
+            row[0]: Totals(row[4:], *row[1:4])
+            for row in self._fetch(_SELECT_ALL_TOTALS, (json.dumps(ids),))
         }
+        backlog = self._now.backlog
+        now = {id: backlog.totals(id, stored.get(id, NO_TOTALS)) for id in ids}
+        older = [id for id, totals in now.items() if not self._is_then(totals)]
+        found = self.stored([whole_scan(Table.TOTALS, id) for id in older]) if older else []
+        for id, rows in zip(older, found, strict=True):
+            now[id] = _decode_totals(*rows[0][2:]) if rows else NO_TOTALS
+        return now
 
-    def _totals_then(self, id: int, now: Totals) -> Totals:
-        if now != NO_TOTALS and now.changed <= self._txid:  # else it may be gone since
-            return now
-        found = self.row(totals_key(id))
-        return (
-            NO_TOTALS if found is None else decode_totals(found.data)._replace(changed=found.since)
-        )
+    def _is_then(self, now: Totals) -> bool:
+        """Whether totals of now are those of then; if there are none, they may be gone since."""
+        return now != NO_TOTALS and now.changed <= self._txid
 
     def _settle_past(self) -> None:
         if self._now.backlog.has_past:
             self._now.write_backlog()
+
+
+def _decode_totals(since: int, data: bytes) -> Totals:
+    return decode_totals(data)._replace(changed=since)

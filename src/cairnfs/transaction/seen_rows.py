@@ -13,20 +13,20 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from cairnfs.store.base import (
-    Found,
     Key,
     LocalReads,
     PastLocalReads,
     Reading,
     Row,
     Scan,
+    Stored,
     Totals,
 )
 from cairnfs.transaction.entries import NO_ENTRY, Entry, Missing
 from cairnfs.transaction.group import Addition
 from cairnfs.transaction.hints import HintedInode
 from cairnfs.transaction.memos import Memos
-from cairnfs.transaction.records import decode_row, encode
+from cairnfs.transaction.records import decode_row
 from cairnfs.transaction.rows import PastView
 
 PAGED_ENTRIES_MAX = 50_000
@@ -174,9 +174,8 @@ class CachedPast:
     def __init__(self, reads: PastLocalReads) -> None:
         self._reads = reads
         self.totals = reads.totals
-
-    def read(self, scans: list[Scan], totals: list[int]) -> Found:
-        return self._reads.read(Reading(scans=scans, totals=totals))
+        self.stored = reads.stored
+        self.totals_of = reads.totals_of
 
     def entry(self, key: Key) -> Entry:
         row = self._reads.row(key)
@@ -282,8 +281,11 @@ class NoPast:
     def totals(self, id: int) -> Totals:
         raise self._missing(Reading(totals=[id]))
 
-    def read(self, scans: list[Scan], totals: list[int]) -> Found:
-        raise self._missing(Reading(scans=scans, totals=totals))
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        raise self._missing(Reading(scans=scans))
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        raise self._missing(Reading(totals=ids))
 
     def _missing(self, reading: Reading) -> Missing:
         return Missing(Reading(past={self._txid: reading}))
@@ -291,8 +293,3 @@ class NoPast:
 
 def entry_of(row: Row) -> Entry:
     return Entry(decode_row(row.key[0], row.data, row.since), row.since, until=row.until)
-
-
-def row_of(key: Key, entry: Entry) -> Row:
-    """The same the other way round."""
-    return Row(key, entry.since, encode(entry.record), entry.until)

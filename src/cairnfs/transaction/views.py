@@ -20,6 +20,7 @@ from cairnfs.store.base import (
     Key,
     Reading,
     Scan,
+    Stored,
     Totals,
     scan_under,
 )
@@ -27,9 +28,9 @@ from cairnfs.transaction.entries import NO_ENTRY, UNCOMMITTED, Entry, Missing
 from cairnfs.transaction.group import Group
 from cairnfs.transaction.memos import Memo, Memos
 from cairnfs.transaction.moments import Moments
-from cairnfs.transaction.records import id_of, stamped
+from cairnfs.transaction.records import encode, id_of, stamped
 from cairnfs.transaction.rows import PastView, find_lacking
-from cairnfs.transaction.seen_rows import Page, RowCache, entry_of, row_of
+from cairnfs.transaction.seen_rows import Page, RowCache, entry_of
 from cairnfs.transaction.transaction import Transaction
 
 
@@ -114,20 +115,21 @@ class LoadedRows:
             raise Missing(Reading(totals=[id]))
         return self._totals.get(id, NO_TOTALS)
 
-    def found(self, scans: list[Scan], totals: list[int]) -> Found:
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
         """What was found, as it is stored; what all of it lacks is lacking together."""
-        lacking = Reading(
-            scans=[scan for scan in scans if scan not in self._scans],
-            totals=[id for id in totals if id not in self._totals_asked],
-        )
-        if not lacking.is_empty():
-            raise Missing(lacking)
-        return Found(
-            scans={
-                scan: [row_of(key, entry) for key, entry in self._scans[scan]] for scan in scans
-            },
-            totals={id: self.totals(id) for id in totals},
-        )
+        lacking = [scan for scan in scans if scan not in self._scans]
+        if lacking:
+            raise Missing(Reading(scans=lacking))
+        return [
+            [(0, key[2], entry.since, encode(entry.record)) for key, entry in self._scans[scan]]
+            for scan in scans
+        ]
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        lacking = [id for id in ids if id not in self._totals_asked]
+        if lacking:
+            raise Missing(Reading(totals=lacking))
+        return {id: self.totals(id) for id in ids}
 
     def extend(self, reading: Reading, found: Found) -> None:
         """Add a later read to it; only for those who hold locks meanwhile."""
@@ -181,9 +183,13 @@ class LoadedPast:
         with self._of_the_past():
             return self._rows.totals(id)
 
-    def read(self, scans: list[Scan], totals: list[int]) -> Found:
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
         with self._of_the_past():
-            return self._rows.found(scans, totals)
+            return self._rows.stored(scans)
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        with self._of_the_past():
+            return self._rows.totals_of(ids)
 
     @contextmanager
     def _of_the_past(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from cairnfs.clock import Clock
 from cairnfs.errors import StoreUnavailableException
-from cairnfs.store.base import Found, Key, Reading, Scan, Store, StoreMoment, Totals
+from cairnfs.store.base import Found, Key, Reading, Scan, Store, Stored, StoreMoment, Totals
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.entries import Entry, Missing
 from cairnfs.transaction.memos import Memo
@@ -168,10 +168,13 @@ class _WaitingPast:
         self._read = now.read
         self._txid = txid
 
-    def read(self, scans: list[Scan], totals: list[int]) -> Found:
-        return self._read(Reading(past={self._txid: Reading(scans=scans, totals=totals)})).past[
-            self._txid
-        ]
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        """Not kept at hand: nobody asks for it twice."""
+        found = self._read(Reading(past={self._txid: Reading(scans=scans)})).past[self._txid]
+        return [[(0, row.key[2], row.since, row.data) for row in found.scans[s]] for s in scans]
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        return self._read(Reading(past={self._txid: Reading(totals=ids)})).past[self._txid].totals
 
     def entry(self, key: Key) -> Entry:
         return self._ask(lambda rows: rows.at(self._txid).entry(key))
