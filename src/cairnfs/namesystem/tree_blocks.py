@@ -33,7 +33,7 @@ def read_blocks(rows: PastRows, files: Iterable[tuple[int, Inode]]) -> dict[int,
             wanted[file.origin.txid][n] = whole_scan(Table.BLOCKS, file.origin.content_id)
         else:
             wanted[rows.txid][n] = whole_scan(Table.BLOCKS, file.id)
-    blocks = {}
+    blocks: dict[int, list[Stored]] = {}
     for txid, scans in wanted.items():
         found = rows.at(txid).stored(list(scans.values()))
         blocks.update(zip(scans, found, strict=True))

@@ -15,7 +15,7 @@ import msgspec
 
 from cairnfs.errors import IllegalArgumentException
 from cairnfs.namesystem.inheritance import name_of
-from cairnfs.namesystem.inodes import Inode, Kind
+from cairnfs.namesystem.inodes import Inode, Kind, XAttr
 from cairnfs.namesystem.layers import child_of, children_of, totals_of
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, has_permission
@@ -116,7 +116,7 @@ class Tree:
             for row in rows
             if _decode_head(row[3]).kind == Kind.DIRECTORY
         ]
-        ids = [inode.id for inode in found if not inode.is_virtual]
+        ids = [int(inode.id) for inode in found if not inode.is_virtual]
         totals = self.rows.totals_of(ids) if ids else {}
         return [
             self._place(
@@ -251,7 +251,7 @@ class Tree:
         inode: Inode = decode_row(_INODES, row[3], row[2])
         if inode.xattrs is None:
             return row
-        seen = ()
+        seen: tuple[XAttr, ...] = ()
         if has_permission(self._caller, inode, Access.READ):
             seen = tuple(
                 xattr

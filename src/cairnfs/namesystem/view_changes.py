@@ -68,4 +68,7 @@ def is_view_current(tx: Transaction, caller: Caller, number: int) -> bool:
 
 
 def _side(tx: Transaction, view: View) -> Side:
-    return Side(tx.at(view.txid), view.root, view.txid)
+    """A view as a state; one in a snapshot has the name of that, its row has its own."""
+    rows = tx.at(view.txid)
+    stored = None if view.root.is_virtual else rows.get_by_id(Table.INODES, view.root.id)
+    return Side(rows, stored or view.root, view.txid)
