@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.spark.rows import Row, read_table
@@ -16,6 +17,8 @@ from cairnfs.errors import (
     IllegalArgumentException,
     SnapshotException,
 )
+from cairnfs.spark.change_stream import ChangeStream
+from cairnfs.spark.source import CairnDataSource
 from cairnfs.spark.views import find_view, list_views, open_view
 from cairnfs.testing.cluster import Cluster
 from cairnfs.testing.postgres_server import PostgresServer
@@ -268,6 +271,91 @@ def test_changes(fs: cairnfs.FileSystem, url: str, directory: str) -> None:
     assert {(row["change"], row["path"]) for row in below} >= {("deleted", f"{directory}/d/b")}
     for name in ("s1", "s2"):
         fs.delete_snapshot(directory, name)
+
+
+Offset = dict[str, Any]
+
+
+def open_stream(url: str, **options: str) -> ChangeStream:
+    source = CairnDataSource({"path": url, "table": "changes", **options})
+    stream = source.streamReader(source.schema())
+    assert isinstance(stream, ChangeStream)
+    return stream
+
+
+def read_batch(stream: ChangeStream, start: Offset, end: Offset) -> list[tuple[str, str]]:
+    return [
+        (row["change"], row["path"].rpartition("/")[2])
+        for partition in stream.partitions(start, end)
+        for batch in stream.read(partition)
+        for row in batch.to_pylist()
+        if row["change"] != "modified"
+    ]
+
+
+def test_a_stream_and_what_it_holds(fs: cairnfs.FileSystem, url: str, directory: str) -> None:
+    """As Spark drives it: a batch that is run again is the same, and then it is let go."""
+    stream = open_stream(f"{url}{directory}")
+    first = stream.initialOffset()
+    assert stream.latestOffset(first, None) == first
+    assert stream.partitions(first, first) == []
+    fs.mkdirs(f"{directory}/a")
+    lost = stream.latestOffset(first, None)  # which Spark was killed before it wrote down
+    fs.mkdirs(f"{directory}/b")
+    again = open_stream(f"{url}{directory}")
+    second = again.latestOffset(first, None)
+    assert first["txid"] < lost["txid"] < second["txid"]
+    fs.delete(f"{directory}/a")
+    for _ in range(2):
+        assert read_batch(again, first, second) == [("created", "a"), ("created", "b")]
+        assert held_by(fs, first) == {first["view"], second["view"]}
+    third = again.latestOffset(second, None)
+    again.commit(second)
+    assert held_by(fs, first) == {second["view"], third["view"]}
+    assert read_batch(again, second, third) == [("deleted", "a")]
+    with pytest.raises(SnapshotException, match=f"after transaction {first['txid']} were let go"):
+        again.partitions(first, second)
+    for number in held_by(fs, first):
+        find_view(fs, number).close()
+    with pytest.raises(SnapshotException, match="Begin anew with another checkpoint"):
+        again.latestOffset(third, None)
+
+
+def held_by(fs: cairnfs.FileSystem, offset: Offset) -> set[int]:
+    return {view.number for view in list_views(fs) if offset["stream"] in view.label}
+
+
+def test_where_a_stream_begins(fs: cairnfs.FileSystem, url: str, directory: str) -> None:
+    top = f"{url}{directory}"
+    for name in ("s1", "s2"):
+        fs.allow_snapshot(directory)
+        fs.create_snapshot(directory, name)
+        fs.mkdirs(f"{directory}/after {name}")
+    txids = {row["name"]: row["txid"] for row in read_table(top, "snapshots")}
+    for start, expected in (
+        ("earliest", ["after s1", "after s2"]),
+        ("s2", ["after s2"]),
+        (f"txid:{txids['s2']}", ["after s2"]),
+        ("latest", []),
+    ):
+        stream = open_stream(top, startingOffset=start)
+        first = stream.initialOffset()
+        last = stream.latestOffset(first, None)
+        assert [path for _, path in read_batch(stream, first, last)] == expected, start
+    for name in txids:
+        fs.delete_snapshot(directory, name)
+    for options, message in (
+        ({"startingOffset": "nothing"}, "Cannot find the snapshot of"),
+        ({"startingOffset": "txid:1"}, "as it was after transaction 1:"),
+        ({"startingOffset": "earliest"}, "no snapshot of"),
+        ({"startingOffset": "view:1"}, "a view is closed when its owner is done"),
+        ({"holdHours": "soon"}, "holdHours='soon'"),
+    ):
+        with pytest.raises(HdfsError, match=message):
+            open_stream(top, **options).initialOffset()
+    source = CairnDataSource({"path": top})
+    with pytest.raises(IllegalArgumentException, match="the table inodes is no stream"):
+        source.streamReader(source.schema())
 
 
 def test_what_cannot_be_read(fs: cairnfs.FileSystem, url: str, directory: str) -> None:

@@ -107,15 +107,12 @@ class ChangeStream(DataSourceStreamReader):
         with self._request.connect() as fs:
             for offset in (start, end):
                 self._find(fs, offset)
+            _let_go(fs, start, end)  # whoever asks for this batch is done with those before
         return [BatchPart(start["view"], end["view"])]
 
     def commit(self, end: Offset) -> None:
-        """Everything up to here is done with: what held it is let go."""
         with self._request.connect() as fs:
-            for view in list_views(fs):
-                is_ours = view.label == _label(end["stream"])
-                if is_ours and view.number != end["view"] and view.txid <= end["txid"]:
-                    view.close()
+            _let_go(fs, end)
 
     # In a task.
 
@@ -170,3 +167,13 @@ def _offset(view: View, stream: str) -> dict[str, Any]:
 
 def _label(stream: str) -> str:
     return f"stream {stream}"
+
+
+def _let_go(fs: FileSystem, *needed: Offset) -> None:
+    """Close the views of a stream up to the last of these offsets, but for these."""
+    last = needed[-1]
+    numbers = {offset["view"] for offset in needed}
+    for view in list_views(fs):
+        is_ours = view.label == _label(last["stream"])
+        if is_ours and view.txid <= last["txid"] and view.number not in numbers:
+            view.close()
