@@ -11,6 +11,7 @@ they were, as they were.  A roll-back that would remove one of them is refused. 
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import msgspec
@@ -92,6 +93,20 @@ def rollback_snapshot(
             f"Cannot roll {lookup.path} back to snapshot {name}: it does not exist."
         )
     return roll_back(tx, lookup, inode, snapshot, safety)
+
+
+@operation(at_most_once=True, solitary=True)
+def rollback_snapshots(
+    tx: Transaction, caller: Caller, paths: tuple[FsPath, ...], name: str, safety: str
+) -> tuple[str, ...]:
+    """The same for several, each to its snapshot of that name: all of them, or none."""
+    found = [resolve_owned(tx, caller, path)[0].path for path in paths]
+    for above, below in itertools.permutations(found, 2):
+        if above == below or above.is_ancestor_of(below):
+            raise SnapshotException(
+                f"{above} and {below} cannot be rolled back together: one is in the other"
+            )
+    return tuple(rollback_snapshot.function(tx, caller, path, name, safety) for path in paths)
 
 
 def roll_back(
