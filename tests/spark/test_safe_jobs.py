@@ -53,7 +53,7 @@ def tables(fs: cairnfs.FileSystem, cluster: Cluster, directory: str) -> Iterator
     yield [f"{cluster.uri}{path}" for path in paths]
     for path in paths:
         for snapshot in fs.list_snapshots(path):
-            fs.delete_snapshot(path, snapshot.name)
+            fs.delete_snapshot(path, snapshot.status.name)
 
 
 def damage(fs: cairnfs.FileSystem, *tables: str) -> None:
@@ -108,7 +108,9 @@ def test_what_succeeds_stays(fs: cairnfs.FileSystem, tables: list[str]) -> None:
         assert not fs.list_snapshots(table)
     with guarded(*tables, keep=True) as guard:
         pass
-    assert [each.name for table in tables for each in fs.list_snapshots(table)] == [guard.name] * 2
+    assert [each.status.name for table in tables for each in fs.list_snapshots(table)] == [
+        guard.name
+    ] * 2
 
 
 def test_a_run_that_was_killed_is_made_up_for(fs: cairnfs.FileSystem, tables: list[str]) -> None:
