@@ -19,7 +19,6 @@ from cairnfs.blocks.records import block_key
 from cairnfs.errors import (
     FileAlreadyExistsException,
     FileNotFoundException,
-    IOException,
     SnapshotException,
 )
 from cairnfs.namesystem import inheritance, leases
@@ -190,8 +189,6 @@ def clone_snapshot(
         raise FileAlreadyExistsException(f"{lookup.path} already exists: nothing was cloned")
     check_parent_exists(lookup)
     check_ancestor_access(caller, lookup, Access.WRITE)
-    if lookup.path.is_root:
-        raise IOException("the root cannot be made by cloning")
     clone = msgspec.structs.replace(
         snapshot.root.closed,
         id=InodeId(tx.next_inode_id()),
