@@ -28,6 +28,7 @@ from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import ROOT_KEY, way_to
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
 from cairnfs.namesystem.policy_changes import is_used, policy_id_at
+from cairnfs.namesystem.reclaim import TXID_MAX, Needs
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.rows import ask_all
@@ -38,10 +39,10 @@ Settled = tuple[BlockId, Check | None, CheckQueue | None]
 
 
 class BlockFacts(msgspec.Struct, frozen=True, gc=False):
-    """A block, its file, and what DataNodes have of it or have to delete."""
+    """A block, and what DataNodes have of it or have to delete."""
 
     block: Block
-    file: Inode  # that wants most replicas, if several have the block
+    replication: int  # the most that a file or a snapshot which has the block asks for
     replicas: list[tuple[StorageNumber, Replica]]
     deleting: list[tuple[StorageNumber, Invalidation]]
     news: Check | None  # in the queue NEW
@@ -121,7 +122,6 @@ def _inspect(tx: Transaction, block_id: BlockId, has_policies: bool) -> BlockFac
     files = [file for file in found if file is not None]
     if newest is None or not files:
         return None  # deleted, and to be reclaimed
-    file = max(files, key=lambda each: each.effective_replication)
     deleting = [
         (StorageNumber(key[1]), order)
         for key, order in tx.list_by_id(Table.INVALIDATIONS, block_id)
@@ -132,7 +132,16 @@ def _inspect(tx: Transaction, block_id: BlockId, has_policies: bool) -> BlockFac
     if has_policies or placement is not None:
         policy_id = _policy_of(tx, files, placement)
     replicas = replicas_of(tx, block_id)
-    return BlockFacts(newest[1], file, replicas, deleting, news, policy_id, placement)
+    replication = _replication_of(tx, block_id, files)
+    return BlockFacts(newest[1], replication, replicas, deleting, news, policy_id, placement)
+
+
+def _replication_of(tx: Transaction, block_id: BlockId, files: Sequence[Inode]) -> int:
+    """How many replicas a block has to have; it is rare that a snapshot asks for more than now."""
+    replication = max(file.replication for file in files)
+    if all(file.held_replication <= replication for file in files):
+        return replication
+    return max([replication, *Needs(tx, TXID_MAX).wishes_for_block(block_id).values()])
 
 
 def _policy_of(tx: Transaction, files: Sequence[Inode], placement: Placement | None) -> int | None:
