@@ -8,10 +8,10 @@ import msgspec
 
 from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode.messages import fill_status
+from cairnfs.namesystem.counterparts import Names
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshot_changes import ChangePage
 from cairnfs.namesystem.snapshot_changes import Position as ChangePosition
-from cairnfs.namesystem.snapshot_comparison import Names
 from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Position, turn
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
 from cairnfs.wire.proto import cairn_pb2, hdfs_pb2

@@ -35,16 +35,16 @@ class Finder:
 
     def find_before(self, inode: Inode) -> tuple[Inode, ...] | None:
         """The way to an inode that has a row at a later time, and perhaps not yet here."""
-        return self.find(inode.own_identity) or self._find_place(inode.places)
+        return self.find(inode.own_identity) or self.find_place(inode.places)
 
-    def _find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
-        """What had no row of its own has never been moved in its directory, which may have been."""
+    def find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
+        """The way to what had no row yet, and so was where its origin had it in its directory."""
         if not places:
             return None
         place, *above = places
         way = self.find(place.parent)
         if way is None:
-            way = self._find_place(tuple(above))
+            way = self.find_place(tuple(above))
         if way is None:
             return None
         child = child_of(self._rows, way[-1] if way else self._root, place.name)

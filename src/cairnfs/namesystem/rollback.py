@@ -35,6 +35,7 @@ from cairnfs.namesystem.layers import (
     copy_blocks,
     layered_key,
     materialize,
+    of_another,
     pin,
     share,
     shared_blocks,
@@ -207,7 +208,7 @@ def clone_snapshot(
     then = tx.at(snapshot.txid)
     if clone.is_directory:
         root = snapshot.root
-        held = pin(tx, origin.id, root.children_id, snapshot.txid, root.origin)
+        held = pin(tx, origin.id, root.children_id, snapshot.txid, of_another(root.origin))
         clone = msgspec.structs.replace(clone, origin=held)
         tx.put_new(layered_key(held, clone.id), Layered())
         totals = copied(then.totals(root.id))

@@ -18,13 +18,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from cairnfs.namesystem.counterparts import Names, names_of
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.snapshot_comparison import (
     Comparison,
     Directory,
-    Names,
     Pair,
     is_modified,
     name_of,
@@ -189,7 +189,7 @@ class Report:
         if new is not None and self._states.is_same(directory, old, new):
             return new, (*directory.new_path, new.name)
         found = self._states.find_new((*directory.old_path, old.name), old)
-        return (found[-1], tuple(each.name for each in found)) if found else None
+        return (found[-1], names_of(found)) if found else None
 
     def _compare(self, walked: _Walked, pair: Pair) -> list[DiffEntry]:
         """What is told of a name; the first time that it is not the same, the directory too."""
@@ -217,7 +217,7 @@ class Report:
             return [_entry(DiffKind.DELETED, path, inode, parent_id)]
         renamed = msgspec.structs.replace(
             _entry(DiffKind.RENAMED, path, inode, parent_id),
-            target=tuple(each.name for each in found),
+            target=names_of(found),
         )
         return [renamed, *self._modified(path, inode, found[-1], parent_id)]
 
@@ -232,7 +232,7 @@ class Report:
         found = self._states.find_old((*directory.new_path, inode.name), inode)
         if not found:
             return False
-        path = tuple(each.name for each in found)
+        path = names_of(found)
         return all(
             self._states.find_new(path[: depth + 1], above)
             for depth, above in enumerate(found[:-1])
