@@ -54,8 +54,6 @@ class Counterparts:
         """Whether what is under one name of the same directory in both is one inode."""
         if identity_of(old) != identity_of(new):
             return False
-        if is_plain(old) and is_plain(new):
-            return True
         if self._stands_for_itself(self._old, old_path, old) != (
             self._stands_for_itself(self._new, new_path, new)
         ):

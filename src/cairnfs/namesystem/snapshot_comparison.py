@@ -165,6 +165,8 @@ class Comparison:
 
     def is_same(self, directory: Directory, old: Inode, new: Inode) -> bool:
         """Whether what is under one name in both is one inode."""
+        if is_plain(old) and is_plain(new):
+            return old.id == new.id
         old_path, new_path = (*directory.old_path, old.name), (*directory.new_path, new.name)
         return self._counterparts.are_same(old_path, old, new_path, new)
 
