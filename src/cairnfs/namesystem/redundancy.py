@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -63,7 +64,12 @@ def inspect_blocks(tx: Transaction, block_ids: Sequence[BlockId]) -> list[BlockF
     files = [key[1] for id in block_ids for key, _ in tx.list_by_id(Table.BLOCKS, id)]
     tx.need(ids=[(int(Table.INODES), file) for file in dict.fromkeys(files)])
     need_placements(tx, block_ids)
-    return ask_all(lambda block_id: _inspect(tx, block_id, has_policies), block_ids)
+
+    @functools.cache  # it looks through all snapshots, and is rarely asked
+    def needs() -> Needs:
+        return Needs(tx, TXID_MAX)
+
+    return ask_all(lambda block_id: _inspect(tx, block_id, has_policies, needs), block_ids)
 
 
 @operation()
@@ -116,7 +122,9 @@ def forget_replicas(tx: Transaction, block_id: BlockId, storages: Sequence[Stora
             tx.delete(key)
 
 
-def _inspect(tx: Transaction, block_id: BlockId, has_policies: bool) -> BlockFacts | None:
+def _inspect(
+    tx: Transaction, block_id: BlockId, has_policies: bool, needs: Callable[[], Needs]
+) -> BlockFacts | None:
     newest = newest_row(tx, block_id)
     found = [_file_of(tx, key[1]) for key, _ in tx.list_by_id(Table.BLOCKS, block_id)]
     files = [file for file in found if file is not None]
@@ -132,16 +140,10 @@ def _inspect(tx: Transaction, block_id: BlockId, has_policies: bool) -> BlockFac
     if has_policies or placement is not None:
         policy_id = _policy_of(tx, files, placement)
     replicas = replicas_of(tx, block_id)
-    replication = _replication_of(tx, block_id, files)
-    return BlockFacts(newest[1], replication, replicas, deleting, news, policy_id, placement)
-
-
-def _replication_of(tx: Transaction, block_id: BlockId, files: Sequence[Inode]) -> int:
-    """How many replicas a block has to have; it is rare that a snapshot asks for more than now."""
     replication = max(file.replication for file in files)
-    if all(file.held_replication <= replication for file in files):
-        return replication
-    return max([replication, *Needs(tx, TXID_MAX).wishes_for_block(block_id).values()])
+    if any(file.held_replication > replication for file in files):
+        replication = max([replication, *needs().wishes_for_block(block_id).values()])
+    return BlockFacts(newest[1], replication, replicas, deleting, news, policy_id, placement)
 
 
 def _policy_of(tx: Transaction, files: Sequence[Inode], placement: Placement | None) -> int | None:
