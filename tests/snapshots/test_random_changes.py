@@ -27,7 +27,7 @@ from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 
 CLONE = "/clone"
 ORIGIN = ":origin"
-SEEDS = range(8)
+SEEDS = (*range(8), 78)  # where directories are turned inside out around a roll-back
 ROUNDS = 3
 STEPS = 14
 
