@@ -131,6 +131,7 @@ class Snapshots(Namespace):
     def snapshot_diff(self, path: PathLike, old: str = "", new: str = "") -> Iterator[DiffEntry]:
         """What changed between two snapshots, however much that is; "" is the present.
 
+        Of a clone on CairnFS, ":origin" is what it began as.
         It comes a page at a time, except where the present is compared: that may change from
         one page to the next, and so comes as one answer.
         """

@@ -205,7 +205,7 @@ def move(
             shared += 1
         remove_entry(tx, old, counts, skip=shared)
     tx.delete(key_of(inode))
-    hide(tx, old[-1], inode.name)
+    hide(tx, old[-1], inode.name, moved=inode.id)
     moved = replace(
         inheritance.moved(source, inode),
         parent_id=InodeId(parent.children_id),

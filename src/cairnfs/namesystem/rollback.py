@@ -20,7 +20,6 @@ from cairnfs.blocks.records import block_key
 from cairnfs.errors import (
     FileAlreadyExistsException,
     FileNotFoundException,
-    IOException,
     SnapshotException,
 )
 from cairnfs.namesystem import inheritance, leases
@@ -37,6 +36,7 @@ from cairnfs.namesystem.layers import (
     copy_blocks,
     layered_key,
     materialize,
+    of_another,
     pin,
     share,
     shared_blocks,
@@ -205,8 +205,6 @@ def clone_snapshot(
         raise FileAlreadyExistsException(f"{lookup.path} already exists: nothing was cloned")
     check_parent_exists(lookup)
     check_ancestor_access(caller, lookup, Access.WRITE)
-    if lookup.path.is_root:
-        raise IOException("the root cannot be made by cloning")
     clone = msgspec.structs.replace(
         snapshot.root.closed,
         id=InodeId(tx.next_inode_id()),
@@ -225,7 +223,7 @@ def clone_snapshot(
     then = tx.at(snapshot.txid)
     if clone.is_directory:
         root = snapshot.root
-        held = pin(tx, origin.id, root.children_id, snapshot.txid, root.origin)
+        held = pin(tx, origin.id, root.children_id, snapshot.txid, of_another(root.origin))
         clone = msgspec.structs.replace(clone, origin=held)
         tx.put_new(layered_key(held, clone.id), Layered())
         totals = copied(then.totals(root.id))
