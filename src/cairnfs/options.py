@@ -225,6 +225,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "datanode",
+        "capacity_bytes",
+        0,
+        "that replicas may take of each volume, where several share a disk; 0 for all of it",
+        _not_negative,
+        flag="--capacity",
+    ),
+    Option(
+        "datanode",
         "failed_volumes_tolerated",
         0,
         "with one more, the DataNode ends",

@@ -51,6 +51,7 @@ def settings_of(config: Config) -> DataNodeSettings:
         http_port=config.integer("datanode.http_port"),
         rack=config.text("datanode.rack"),
         reserved_bytes=config.integer("datanode.reserved_bytes"),
+        capacity_bytes=config.integer("datanode.capacity_bytes"),
         failed_volumes_tolerated=config.integer("datanode.failed_volumes_tolerated"),
         heartbeat_interval_s=config.number("datanode.heartbeat_interval_s"),
         block_report_interval_s=config.number("datanode.block_report_interval_s"),

@@ -73,6 +73,7 @@ class DataNode:
             self.volumes = Volumes(
                 settings.data,
                 reserved_bytes=settings.reserved_bytes,
+                limit_bytes=settings.capacity_bytes,
                 failures_tolerated=settings.failed_volumes_tolerated,
                 disk=disk,
             )

@@ -24,6 +24,7 @@ class DataNodeSettings:
     http_port: int = 9864
     rack: str = ""
     reserved_bytes: int = 0  # of each volume, left to others
+    capacity_bytes: int = 0  # of each volume, for replicas; 0: all that is not left to others
     failed_volumes_tolerated: int = 0
     transfer_threads_max: int = 4096
     socket_timeout_s: float = 60.0

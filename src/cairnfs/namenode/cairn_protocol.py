@@ -5,7 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.namenode import client_policies, inherited_xattrs, rolling_back, view_calls
+from cairnfs.namenode import (
+    balancer_calls,
+    client_policies,
+    inherited_xattrs,
+    rolling_back,
+    view_calls,
+)
 from cairnfs.namenode.messages import encode_nothing
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namenode.snapshot_messages import from_changes_cursor, to_changes
@@ -143,5 +149,6 @@ CAIRN_SERVICE = Service.join(
     rolling_back.CALLS,
     inherited_xattrs.CALLS,
     client_policies.CAIRN_CALLS,
+    balancer_calls.CALLS,
     view_calls.CALLS,
 )
