@@ -289,6 +289,15 @@ OPTIONS: tuple[Option, ...] = (
         _positive,
         hadoop="dfs.datanode.balance.max.concurrent.moves",
     ),
+    Option(
+        "datanode",
+        "lazy_persist_interval_s",
+        60.0,
+        "how often replicas that were written to a RAM_DISK volume are taken to disk",
+        _more_than_nothing,
+        flag="--lazy-persist-interval",
+        hadoop="dfs.datanode.lazywriter.interval.sec",
+    ),
     # `cairn cluster`.
     Option("cluster", "datanodes", 3, "how many a new `cairn cluster` has", _between(1, 100)),
     # Any node.

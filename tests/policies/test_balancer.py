@@ -74,11 +74,13 @@ def wait_for_end(cluster: Cluster, fs: cairnfs.FileSystem) -> str:
 
 
 def check_balanced(cluster: Cluster, fs: cairnfs.FileSystem) -> None:
-    """As even as was asked for; a block may be beyond it that was deleted a moment later."""
-    shares = fs.get_balancing(PARAMETERS).shares
-    assert len(shares) == len(cluster.datanodes)
-    for share in shares:
-        assert abs(share.utilisation - share.mean) <= THRESHOLD + 100 * MIB / CAPACITY
+    """As even as was asked for, as soon as all DataNodes have told how full they are."""
+
+    def is_balanced() -> bool:
+        status = fs.get_balancing(PARAMETERS)
+        return len(status.shares) == len(cluster.datanodes) and not status.left_bytes
+
+    cluster.wait_until(is_balanced, "DataNodes are used evenly")
 
 
 def check_whole(cluster: Cluster, fs: cairnfs.FileSystem, files: dict[str, bytes]) -> None:
@@ -205,6 +207,8 @@ def test_the_command_is_killed_and_called_again(
     assert balancing.is_running  # the NameNode goes on
     assert "with a threshold of 5 %" in run(cluster, "balancer", "--status")
     with begin(cluster) as command:  # that one's progress
+        assert command.stdout is not None
+        assert command.stdout.readline().startswith("Time Stamp")
         again = fs.get_balancing().balancing
         assert again is not None
         assert again.started_ms == balancing.started_ms

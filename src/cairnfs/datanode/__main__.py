@@ -59,6 +59,7 @@ def settings_of(config: Config) -> DataNodeSettings:
         sync_on_close=config.is_on("datanode.sync_on_close"),
         move_bytes_per_s=config.integer("datanode.move_bytes_per_s"),
         moves_max=config.integer("datanode.moves_max"),
+        lazy_persist_interval_s=config.number("datanode.lazy_persist_interval_s"),
     )
 
 

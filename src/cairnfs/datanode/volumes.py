@@ -45,6 +45,8 @@ from cairnfs.datanode.storage import (
 
 log = logging.getLogger(__name__)
 
+ESTIMATED_BLOCK_BYTES = 128 << 20  # room to look for when nobody says how much
+
 # What a full or busy system says; the disk itself may be in order.
 _NOT_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOENT, errno.EEXIST}
 
@@ -292,6 +294,16 @@ class Volumes:
             f"Out of space: The volume with the most available space (={most} B) is less than"
             f" the block size (={needed_bytes} B)."
         )
+
+    def has_room(self, storage_type: StorageType, needed_bytes: int) -> bool:
+        """Whether a volume of the type would take so many bytes, or a block of the usual size."""
+        needed_bytes = needed_bytes or ESTIMATED_BLOCK_BYTES
+        for volume in list(self.good):
+            if volume.storage_type is storage_type:
+                with self.watch(volume):
+                    if volume.available_bytes() > needed_bytes:
+                        return True
+        return False
 
     @contextmanager
     def watch(self, volume: Volume) -> Iterator[None]:
