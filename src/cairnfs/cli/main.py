@@ -23,6 +23,7 @@ COMMANDS = {
     "xattr": ("inherited attributes: declare, list, unset, explain", "xattr", "main"),
     "policy": ("storage policies: list, get, set, unset, satisfy, status", "policy", "main"),
     "mover": ("bring replicas to where their policies want them", "policy", "mover"),
+    "balancer": ("have DataNodes used evenly, as `hdfs balancer` does", "balancer", "main"),
     "cluster": ("a whole cluster on this machine: up, down, status", "cluster", "main"),
     "namenode": ("run a NameNode until SIGTERM", "nodes", "namenode"),
     "datanode": ("run a DataNode until SIGTERM", "nodes", "datanode"),

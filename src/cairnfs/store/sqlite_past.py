@@ -32,6 +32,8 @@ from cairnfs.store.schema import Table
 from cairnfs.store.sqlite_backlog import Backlog
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 
+WINDOW_ROWS_MIN = 32
+
 _SELECT_ROW = (
     "SELECT since, data, until FROM past WHERE t = ?1 AND a = ?2 AND b = ?3"
     " AND until > ?4 AND since <= ?4 ORDER BY until LIMIT 1"
@@ -41,19 +43,20 @@ _SELECT_ID = (
     " WHERE id = ?1 AND t = ?2 AND until > ?3 AND since <= ?3"
 )
 _SELECT_CURRENT = (
-    "SELECT 0, b, since, data FROM records"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since BETWEEN ?5 AND ?6 ORDER BY b LIMIT ?4"
+    "SELECT 0, b, since, data FROM records WHERE t = ?1 AND a = ?2 AND b > ?3 AND b <= ?4"
+    " AND since BETWEEN ?6 AND ?7 ORDER BY b LIMIT ?5"
 )
 _SELECT_PAST = (
-    "SELECT b, since, data, until FROM past"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?6 AND until <= ?7"
-    " AND since BETWEEN ?5 AND ?6 ORDER BY b LIMIT ?4"
+    "SELECT until, b, since, data FROM past WHERE t = ?1 AND a = ?2 AND b > ?3 AND b <= ?4"
+    " AND until > ?7 AND until <= ?8 AND since BETWEEN ?6 AND ?7 ORDER BY b LIMIT ?5"
 )
-_SELECT_PAST_TOO = (
-    "SELECT 0, b, since, data FROM past"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?6 AND since BETWEEN ?5 AND ?6"
-    " ORDER BY b LIMIT ?4"
+_FIND_WINDOW_END = (
+    "SELECT min(b) FROM (SELECT b FROM (SELECT b FROM records"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 ORDER BY b LIMIT 1 OFFSET ?4)"
+    " UNION ALL SELECT b FROM (SELECT b FROM past"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 ORDER BY b LIMIT 1 OFFSET ?4))"
 )
+_LAST_NAME = b"\xff" * 256  # no name is as long
 # Of many prefixes at once; JSON is how SQLite is given a list.
 _SELECT_ALL_CURRENT = (
     "SELECT j.key, r.b, r.since, r.data FROM json_each(?1) j CROSS JOIN records r"
@@ -69,6 +72,7 @@ _SELECT_ALL_TOTALS = (
 )
 
 _FIRST = itemgetter(0)
+_NAME = itemgetter(1)
 
 
 class SettledReads(LocalReads, Protocol):
@@ -117,17 +121,33 @@ class PastReads:
     def scan(self, scan: Scan) -> list[Row]:
         if self._now.backlog.changes_below(scan.table, scan.a):
             self._now.write_backlog()
+        t, a = scan.table, scan.a
+        return [Row((t, a, b), since, data, until) for until, b, since, data in self._scan(scan)]
+
+    def _scan(self, scan: Scan) -> list[Stored]:
+        """As far as need be, in windows of so many rows, whether they were there then or not.
+
+        Else each page of a directory that has little of what it had, or has much more now, would
+        be looked for up to the directory's end.
+        """
         t, a, after, limit, since, until = scan
-        asked = (t, a, after, limit, since, self._txid)
-        rows = []
-        if until == FOREVER:
-            found = self._fetch(_SELECT_CURRENT, asked)
-            rows = [Row((t, a, b), since, data) for _, b, since, data in found]
         if self._txid >= PRESENT:
-            return rows
+            asked = (t, a, after, _LAST_NAME, limit, since, self._txid)
+            return self._fetch(_SELECT_CURRENT, asked)
         self._settle_past()
-        past = [Row((t, a, b), *rest) for b, *rest in self._fetch(_SELECT_PAST, (*asked, until))]
-        return sorted(rows + past)[:limit] if past else rows
+        found: list[Stored] = []
+        width = 2 * limit + WINDOW_ROWS_MIN
+        while True:
+            ((end,),) = self._fetch(_FIND_WINDOW_END, (t, a, after, width))
+            lacking = limit - len(found)
+            asked = (t, a, after, end or _LAST_NAME, lacking, since, self._txid)
+            rows = self._fetch(_SELECT_CURRENT, asked) if until == FOREVER else []
+            past = self._fetch(_SELECT_PAST, (*asked, until))
+            found += sorted([*rows, *past], key=_NAME)[:lacking] if past else rows
+            if end is None or len(found) == limit:
+                return found
+            after = end
+            width *= 2
 
     def totals(self, id: int) -> Totals:
         now = self._now.totals(id)
@@ -143,13 +163,7 @@ class PastReads:
         if all(scan == whole_scan(scan.table, scan.a) for scan in scans):
             asked = json.dumps([(scan.table, scan.a) for scan in scans]), self._txid
             return self._collect(asked, len(scans), _SELECT_ALL_CURRENT, _SELECT_ALL_PAST)
-        found = []
-        for t, a, after, limit, since, until in scans:
-            assert until == FOREVER, "what was superseded up to then is not looked for here"
-            one = (t, a, after, limit, since, self._txid)
-            (rows,) = self._collect(one, 1, _SELECT_CURRENT, _SELECT_PAST_TOO)
-            found.append(rows[:limit])
-        return found
+        return [self._scan(scan) for scan in scans]
 
     def _collect(
         self, asked: Sequence[Any], count: int, current: str, past: str
