@@ -74,12 +74,10 @@ class Counterparts:
     def _find(self, path: Names, inode: Inode, here: Side, there: Side) -> Way | None:
         if is_cloned(inode):
             return self._follow(path, inode, here, there)
-        if not self._is_itself(here, path, inode):
-            return None
         way = self._finder(there).find(inode.identity)
-        if not way and inode.places:
-            return self._trace(path, inode, here, there)
-        return way or None
+        if way:
+            return way if self._is_itself(here, path, inode) else None
+        return self._trace(path, inode, here, there) if inode.places else None
 
     # What stands for an original.
 
@@ -105,19 +103,20 @@ class Counterparts:
             return None
         directory = above[-1] if above else there.root
         moved = self._find_moved(directory, path[-1], there)
-        if moved is not None and self._has_place(moved[-1], path, here):
+        if moved is not None and self._was_at(path, moved, here, there):
             return moved
         child = child_of(there.rows, directory, path[-1])
         if child is None:
             return None
+        way = (*above, child)
         if is_cloned(child):
-            return (*above, child) if child.identity == inode.identity else None
-        return (*above, child) if self._has_place(child, path, here) else None
+            return way if child.identity == inode.identity else None
+        return way if self._was_at(path, way, here, there) else None
 
     def _trace(self, path: Names, inode: Inode, here: Side, there: Side) -> Way | None:
         """Where what has a row on one side is cloned on the other one."""
         way = self._finder(there).find_place(inode.places)
-        if not way or not is_cloned(way[-1]):
+        if not way or not is_cloned(way[-1]) or not self._stands_for_itself(here, path, inode):
             return None
         found = self._follow(names_of(way), way[-1], there, here)
         return way if found is not None and names_of(found) == path else None
@@ -129,12 +128,15 @@ class Counterparts:
         left: Whiteout | None = side.rows.get(whiteout_key(directory.children_id, name))
         return self._finder(side).find(left.moved) or None if left and left.moved else None
 
-    def _has_place(self, inode: Inode, path: Names, there: Side) -> bool:
-        """Whether what has a row was cloned at this path of the other side, and is not there."""
-        if is_cloned(inode) or not inode.places or self._finder(there).find(inode.identity):
+    def _was_at(self, path: Names, way: Way, here: Side, there: Side) -> bool:
+        """Whether what is at the end of a way there, with a row, is what is cloned here."""
+        inode = way[-1]
+        if is_cloned(inode) or not inode.places or self._finder(here).find(inode.identity):
             return False
-        way = self._finder(there).find_place(inode.places)
-        return way is not None and names_of(way) == path
+        place = self._finder(here).find_place(inode.places)
+        if place is None or names_of(place) != path:
+            return False
+        return self._stands_for_itself(there, names_of(way), inode)
 
     def _directory(self, here: Side, path: Names) -> Way | None:
         """Where a directory of one side is on the other one; empty: it is the root."""
