@@ -63,7 +63,8 @@ def view_table(
 
     def read(fs: FileSystem, request: Request, work: Any) -> Iterator[list[G]]:
         view = find_view(fs, work.number)
-        for page in view.pages(work.part, 0 if details is None else details):
+        is_decoded = any(columns[name].needs_inodes for name in request.columns)
+        for page in view.pages(work.part, details or 0, is_decoded=is_decoded):
             storages = {storage.number: storage for storage in page.storages}
             yield [make(Directory(listed, view.path), storages) for listed in page.listed]
 

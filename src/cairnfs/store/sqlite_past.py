@@ -51,6 +51,7 @@ _SELECT_PAST = (
     "SELECT until, b, since, data FROM past WHERE t = ?1 AND a = ?2 AND b > ?3 AND b <= ?4"
     " AND until > ?7 AND until <= ?8 AND since BETWEEN ?6 AND ?7 ORDER BY b LIMIT ?5"
 )
+_HAS_PAST = "SELECT 1 FROM past WHERE t = ? AND a = ? LIMIT 1"
 _FIND_WINDOW_END = (
     "SELECT min(b) FROM (SELECT b FROM (SELECT b FROM records"
     " WHERE t = ?1 AND a = ?2 AND b > ?3 ORDER BY b LIMIT 1 OFFSET ?4)"
@@ -132,10 +133,10 @@ class PastReads:
         be looked for up to the directory's end.
         """
         t, a, after, limit, since, until = scan
-        if self._txid >= PRESENT:
-            asked = (t, a, after, _LAST_NAME, limit, since, self._txid)
-            return self._fetch(_SELECT_CURRENT, asked)
         self._settle_past()
+        if self._txid >= PRESENT or not self._fetch(_HAS_PAST, (t, a)):
+            asked = (t, a, after, _LAST_NAME, limit, since, self._txid)
+            return self._fetch(_SELECT_CURRENT, asked) if until == FOREVER else []
         found: list[Stored] = []
         width = 2 * limit + WINDOW_ROWS_MIN
         while True:
