@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from tests.jobs.trees import read_tree, write
@@ -96,22 +92,3 @@ def test_mistakes_are_one_line(backups: str, capfd: pytest.CaptureFixture[str]) 
     assert said == "cairn: --conf x is not of the form NAME=VALUE\n"
     said = run(capfd, "--fs", "hdfs://127.0.0.1:9", "backup", "/d", "monday", backups, code=1)
     assert said.startswith("cairn: nobody answers at hdfs://127.0.0.1:9")
-
-
-def test_a_process_of_its_own_is_quiet(
-    data: cairnfs.FileSystem, backups: str, tmp_path: Path
-) -> None:
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "cairnfs.cli", "job", "backup", "/data", "monday", backups),
-            *("--master", "local[2]", "--conf", f"spark.local.dir={tmp_path}"),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        env={**os.environ, "CAIRN_FS": data.url},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Backed /data up as monday")
-    assert "WARN" not in done.stderr
-    assert "Exception" not in done.stderr
