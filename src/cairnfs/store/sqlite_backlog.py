@@ -254,9 +254,11 @@ class Backlog:
 
     def write(self, db: apsw.Connection) -> None:
         """Write everything, as a part of a transaction."""
-        for _ in self.write_in_slices(db):
-            pass
-        self.keep_all()
+        try:
+            for _ in self.write_in_slices(db):
+                pass
+        finally:
+            self.keep_all()
 
     def write_in_slices(self, db: apsw.Connection) -> Iterator[None]:
         """Write what waits now, in the order of the tables, as a part of a transaction.
@@ -313,7 +315,7 @@ class Backlog:
         self._writing = _Writing()
 
     def keep_all(self) -> None:
-        """What was written is undone, or somebody else's."""
+        """What was written is not committed, or not yet: all of it is read from here."""
         self._writing = _Writing()
 
     def _totals_row(self, id: int, additions: int) -> tuple[int, ...]:
