@@ -26,6 +26,7 @@ from cairnfs.store.base import (
     Key,
     LocalReads,
     Member,
+    PastLocalReads,
     PastRow,
     Reading,
     Row,
@@ -127,7 +128,7 @@ class SqliteStore:
         stored = Totals(found[0][3:], *found[0][:3]) if found else NO_TOTALS
         return self._commits.backlog.totals(id, stored)
 
-    def at(self, txid: int) -> LocalReads:
+    def at(self, txid: int) -> PastLocalReads:
         return PastReads(self, self._fetch, txid)
 
     @property

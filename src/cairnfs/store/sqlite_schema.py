@@ -82,6 +82,7 @@ MIGRATIONS: dict[int, str] = {
     5: "ALTER TABLE totals ADD COLUMN reserved_bytes INTEGER NOT NULL DEFAULT 0",
     # Inherited attributes: who does not know of them would lose what rows have of them.
     6: "SELECT 1",
+    # Files are charged by their storage policies, and their rows say by which.
     # The journal is in files of its own, of which older versions know nothing.  What the table has
     # of an older one goes to its tables as soon as the file is opened.
     7: "SELECT 1",

@@ -1,0 +1,148 @@
+"""Jobs that are killed in the middle go on where they were, and come to the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.jobs.driver import SMALL
+from tests.jobs.trees import make_varied_tree, read_tree, write
+
+import cairnfs
+from cairnfs.jobs import backup, mirror, restore
+from cairnfs.jobs.backups import BackedUp
+from cairnfs.jobs.manifests import read_head
+from cairnfs.jobs.places import Place
+from cairnfs.testing.cluster import Cluster
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("spark")]
+
+LIMIT_S = 120.0
+FILES = 90
+
+
+@pytest.fixture
+def source(fs: cairnfs.FileSystem) -> str:
+    """With a snapshot, s1, of many small files."""
+    make_varied_tree(fs, "/data")
+    for n in range(FILES):
+        write(fs, f"/data/many/{n}", bytes([n]) * n)
+    fs.allow_snapshot("/data")
+    fs.create_snapshot("/data", "s1")
+    return f"{fs.url}/data"
+
+
+def notes(place: Place) -> set[str]:
+    """The batches that are put down as done."""
+    return {name for name in place.sizes() if name.endswith(".json")}
+
+
+def wait_until(is_true: Callable[[], bool], what: str) -> None:
+    end_s = time.monotonic() + LIMIT_S
+    while not is_true():
+        assert time.monotonic() < end_s, f"not within {LIMIT_S} s: {what}"
+        time.sleep(0.01)
+
+
+def kill_in_the_middle(
+    place: Place, log: Path, *arguments: str, master: str = "local[2]"
+) -> set[str]:
+    """Run a job until some of a stage is done, and kill its driver; what was done by then."""
+    command = [sys.executable, str(Path(__file__).with_name("driver.py")), arguments[0], master]
+    with log.open("wb") as out:
+        process = subprocess.Popen([*command, *arguments[1:]], stdout=out, stderr=out)
+    try:
+
+        def has_begun() -> bool:
+            assert process.poll() is None, log.read_text()
+            return len(notes(place)) >= 3
+
+        wait_until(has_begun, f"{place} has notes")
+    finally:
+        process.kill()
+        process.wait()
+    return notes(place)
+
+
+def test_the_driver_of_a_backup(
+    fs: cairnfs.FileSystem, other: cairnfs.FileSystem, source: str, backups: str, tmp_path: Path
+) -> None:
+    done = Place(f"{backups}/s1/work/entries/done")
+    before = kill_in_the_middle(done, tmp_path / "log", "backup", source, "s1", backups)
+    parts = {msgspec.json.decode(done.read(name), type=BackedUp).part for name in before}
+    assert not (tmp_path / "backups/s1/head.json").exists()
+    finished = backup(source, "s1", backups, batch=SMALL)
+    assert finished.files == FILES + 24
+    assert parts < set(read_head(Place(backups), "s1").parts)  # done, and not done again
+    restore(backups, f"{other.url}/again")
+    assert read_tree(other, "/again") == read_tree(fs, "/data/.snapshot/s1")
+
+
+def test_the_driver_of_a_restore(
+    fs: cairnfs.FileSystem, other: cairnfs.FileSystem, source: str, backups: str, tmp_path: Path
+) -> None:
+    backup(source, "s1", backups)
+    done = Place(f"{other.url}/.cairn-restore-again/work/files/done")
+    target = f"{other.url}/again"
+    kill_in_the_middle(done, tmp_path / "log", "restore", backups, target)
+    assert not other.exists("/again")
+    restore(backups, target, batch=SMALL)
+    assert read_tree(other, "/again") == read_tree(fs, "/data/.snapshot/s1")
+    assert [each.name for each in other.list_status("/")] == ["again"]
+
+
+def test_the_driver_of_a_mirror(
+    fs: cairnfs.FileSystem, other: cairnfs.FileSystem, source: str, tmp_path: Path
+) -> None:
+    target = f"{other.url}/copy"
+    mirror(source, target)
+    fs.rename("/data/many", "/data/renamed")
+    for n in range(0, FILES, 2):
+        fs.rename(f"/data/renamed/{n}", f"/data/plain/{n}.moved")
+        write(fs, f"/data/renamed/{n + 1}", b"other")
+    done = Place(f"{other.url}/.cairn-mirror-copy/round/arrive/done")
+    kill_in_the_middle(done, tmp_path / "log", "mirror", source, target)
+    mirror(source, target, batch=SMALL)
+    assert read_tree(other, "/copy", inherited=False) == read_tree(fs, "/data", inherited=False)
+    assert mirror(source, target).copied_files == 0
+
+
+@pytest.fixture
+def restarting(cluster: Cluster) -> Iterator[Callable[[Callable[[], bool]], None]]:
+    """Kills the NameNode when something is true, and starts it again."""
+    threads = []
+
+    def begin(is_time: Callable[[], bool]) -> None:
+        def run() -> None:
+            wait_until(is_time, "it is time to kill the NameNode")
+            cluster.namenodes[0].kill()
+            cluster.namenodes[0].start()
+
+        threads.append(threading.Thread(target=run))
+        threads[0].start()
+
+    yield begin
+    for thread in threads:
+        thread.join()
+    cluster.wait_for_namenode(cluster.namenodes[0])
+    cluster.wait_for_datanodes(1)
+
+
+def test_a_namenode(
+    fs: cairnfs.FileSystem,
+    other: cairnfs.FileSystem,
+    source: str,
+    backups: str,
+    restarting: Callable[[Callable[[], bool]], None],
+) -> None:
+    done = Place(f"{backups}/s1/work/entries/done")
+    restarting(lambda: len(notes(done)) >= 3)
+    backup(source, "s1", backups, batch=SMALL)
+    restore(backups, f"{other.url}/again")
+    assert read_tree(other, "/again") == read_tree(fs, "/data/.snapshot/s1")
