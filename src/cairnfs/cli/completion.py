@@ -11,6 +11,7 @@ from importlib import resources
 from cairnfs.cli.admin.main import ACTIONS
 from cairnfs.cli.errors import CommandError
 from cairnfs.cli.fs.verbs import VERBS
+from cairnfs.cli.job.main import JOBS
 from cairnfs.cli.main import COMMANDS
 from cairnfs.cli.policy import ACTIONS as POLICY_ACTIONS
 from cairnfs.cli.snapshot.main import ACTIONS as SNAPSHOT_ACTIONS
@@ -35,12 +36,13 @@ OTHERS = {
         *("--threshold", "--include", "--exclude", "--source", "--idleiterations"),
         *("--dry-run", "--background", "--status", "--stop", "--fs", "--json"),
     ],
+    "job": [*JOBS, "--fs", "--json", "--master", "--conf", "--dry-run", "--name", "--full"],
     "cluster": ["up", "down", "status", "--directory", "--json"],
     "namenode": ["--store", "--host", "--port", "--format", "--help"],
     "datanode": ["--namenode", "--data", "--host", "--port", "--help"],
     "completion": list(HINTS),
 }
-WITH_PATHS = {"snapshot", "xattr", "policy", "mover"}  # which take paths on the cluster
+WITH_PATHS = {"snapshot", "xattr", "policy", "mover", "job"}  # which take paths on the cluster
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -42,12 +42,9 @@ class Waiting:
         has_drawn = False
         while not self._is_over.wait(PATIENCE_S):
             has_drawn = True
-            text = f"{self.what}: {time.monotonic() - began_s:.0f} s"
-            sys.stderr.write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\033[K")
-            sys.stderr.flush()
+            draw(f"{self.what}: {time.monotonic() - began_s:.0f} s")
         if has_drawn:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+            wipe()
 
 
 class Progress:
@@ -88,20 +85,33 @@ class Progress:
         """Leave the line as if nothing had been there."""
         with self._lock:
             if self._has_drawn:
-                sys.stderr.write("\r\033[K")
-                sys.stderr.flush()
+                wipe()
                 self._has_drawn = False
 
     def _draw(self, elapsed_s: float) -> None:
-        share = min(1.0, self._done / self._total) if self._total else 0.0
-        filled = round(share * WIDTH)
         rate = self._done / elapsed_s
         left_s = max(0, self._total - self._done) / rate if rate else 0
-        text = (
-            f"{share:4.0%} [{'#' * filled}{'.' * (WIDTH - filled)}] {format_bytes(self._done)},"
+        draw(
+            f"{draw_bar(self._done, self._total)} {format_bytes(self._done)},"
             f" {format_bytes(rate)}/s, {left_s:.0f} s left: {self._name}"
         )
-        columns = shutil.get_terminal_size().columns
-        sys.stderr.write(f"\r{text[: columns - 1]}\033[K")
-        sys.stderr.flush()
         self._has_drawn = True
+
+
+def draw_bar(done: int, total: int) -> str:
+    """How much of it is done, as people see it at a glance."""
+    share = min(1.0, done / total) if total else 0.0
+    filled = round(share * WIDTH)
+    return f"{share:4.0%} [{'#' * filled}{'.' * (WIDTH - filled)}]"
+
+
+def draw(text: str) -> None:
+    """In place of what the line says, as far as there is room."""
+    sys.stderr.write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\033[K")
+    sys.stderr.flush()
+
+
+def wipe() -> None:
+    """Leave the line as if nothing had been there."""
+    sys.stderr.write("\r\033[K")
+    sys.stderr.flush()

@@ -313,7 +313,7 @@ class Balancer:
         if (
             facts.news is not None
             or facts.placement is not None  # the satisfier's
-            or facts.file.under_construction
+            or facts.is_being_written
             or facts.block.id in self._moves
         ):
             return None

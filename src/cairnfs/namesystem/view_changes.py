@@ -6,7 +6,7 @@ Both moments are held, so it can be read in pages, and again: by whoever failed 
 from __future__ import annotations
 
 from cairnfs.errors import SnapshotException
-from cairnfs.namesystem.identity import identity_of
+from cairnfs.namesystem.counterparts import Names, Side
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import key_of
 from cairnfs.namesystem.paths import FsPath
@@ -17,7 +17,7 @@ from cairnfs.namesystem.snapshot_changes import (
     Position,
     page_of_changes,
 )
-from cairnfs.namesystem.snapshot_comparison import Comparison, Names, Side
+from cairnfs.namesystem.snapshot_comparison import Comparison
 from cairnfs.namesystem.views import View, find_view
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
@@ -38,7 +38,7 @@ def view_changes(
     The caller must be allowed to list every directory in which something has changed.
     """
     before, after = find_view(tx, caller, old), find_view(tx, caller, new)
-    if identity_of(before.root) != identity_of(after.root):
+    if before.root.identity != after.root.identity:
         raise SnapshotException(
             f"{after.path} after transaction {after.txid} is not the directory that {before.path}"
             f" was after transaction {before.txid}: it was replaced by another one since"

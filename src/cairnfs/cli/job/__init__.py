@@ -1,0 +1,1 @@
+"""`cairn job`: bulk work on Spark."""

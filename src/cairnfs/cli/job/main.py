@@ -1,0 +1,224 @@
+"""`cairn job NAME`: the command line of jobs, and what they say.
+
+Nothing of Spark is imported before a job is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from cairnfs.cli.connection import Choice, choose
+from cairnfs.cli.errors import CommandError
+from cairnfs.cli.job.progress import JobBar
+from cairnfs.cli.output import Output, format_bytes
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from cairnfs.jobs import Plan
+    from cairnfs.jobs.sessions import Options
+
+# name: what it does
+JOBS = {
+    "backup": "copy a snapshot to any file system: all of it, or what changed since the last one",
+    "restore": "make a directory of a backup, with all that it had",
+    "mirror": "make a directory of another cluster, or of an HDFS, equal to one of this",
+}
+_RUN_AGAIN = "run the same command again: it goes on where it was"
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = make_parser().parse_args(arguments)
+    choice = choose(given.fs)
+    bar = JobBar(given.job)
+    with TemporaryDirectory(prefix="cairn-job-") as folder:
+        given.log = Path(folder, "spark.log")
+        try:
+            return _ACTIONS[given.job](given, choice, bar)
+        except CommandError:
+            raise
+        except Exception as error:
+            raise _told(error, choice) from None
+        finally:
+            bar.clear()
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cairn job",
+        description="Bulk work, done by Spark.",
+        epilog="A job that was ended, however that was, goes on where it was when it is run again."
+        "  The cluster is what --fs or CAIRN_FS names, else the local one.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--fs", metavar="URL", help="the file system: hdfs://host:8020")
+    jobs = parser.add_subparsers(dest="job", required=True, metavar="JOB")
+    parsers = {
+        name: jobs.add_parser(name, help=what, description=what, allow_abbrev=False)
+        for name, what in JOBS.items()
+    }
+    for each in parsers.values():
+        # After the job too; what was said before it stays.
+        each.add_argument("--fs", metavar="URL", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        each.add_argument("--master", metavar="URL", help="of a Spark cluster (local[*])")
+        each.add_argument(
+            "--conf",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="a setting of Spark, as spark-submit has it; as often as needed",
+        )
+        each.add_argument("--dry-run", action="store_true", help="only tell what would be done")
+        each.add_argument("--json", action="store_true", help="for programs")
+    backup, restore, mirror = (parsers[name] for name in ("backup", "restore", "mirror"))
+    backup.add_argument("directory", metavar="DIRECTORY")
+    backup.add_argument("snapshot", metavar="SNAPSHOT", help="its name")
+    backup.add_argument("target", metavar="URL", help="where backups of the directory are kept")
+    backup.add_argument("--name", help="of the backup (the snapshot's)")
+    backup.add_argument("--full", action="store_true", help="copy everything once more")
+    restore.add_argument("backups", metavar="URL", help="where backups are kept")
+    restore.add_argument("directory", metavar="DIRECTORY", help="is new, or empty")
+    restore.add_argument("--name", help="of the backup (the latest)")
+    mirror.add_argument("directory", metavar="DIRECTORY", help="of which snapshots may be taken")
+    mirror.add_argument("target", metavar="URL", help="of the mirror: hdfs://other:8020/path")
+    return parser
+
+
+def backup(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    from cairnfs.jobs import backup as run
+    from cairnfs.jobs import plan_backup
+
+    what = (_url(choice, given.directory), given.snapshot, given.target)
+    how: dict[str, Any] = {"name": given.name, "full": given.full, **_options(given, bar)}
+    if given.dry_run:
+        return _show_plan(given, plan_backup(*what, **how), bar)
+    done = run(*what, **how)
+    text = (
+        f"Backed {given.directory} up as {done.backup} in {given.target}: {done.files} files,"
+        f" {format_bytes(done.bytes)}"
+    )
+    if done.base is not None:
+        text += (
+            f"; copied {done.copied_files} files, {format_bytes(done.copied_bytes)}, the rest is in"
+            f" {done.base} and those before"
+        )
+    if done.was_done:
+        text = f"{done.backup} in {given.target} is complete already: {done.files} files"
+    return _tell(given, done, text, bar)
+
+
+def restore(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    from cairnfs.jobs import plan_restore
+    from cairnfs.jobs import restore as run
+
+    what = (given.backups, _url(choice, given.directory))
+    how: dict[str, Any] = {"name": given.name, **_options(given, bar)}
+    if given.dry_run:
+        return _show_plan(given, plan_restore(*what, **how), bar)
+    done = run(*what, **how)
+    text = (
+        f"Restored {done.directory} from backup {done.backup}: {done.files} files,"
+        f" {done.directories} directories, {format_bytes(done.bytes)}"
+    )
+    return _tell(given, done, text, bar)
+
+
+def mirror(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    from cairnfs.jobs import mirror as run
+    from cairnfs.jobs import plan_mirror
+
+    what = (_url(choice, given.directory), given.target)
+    if given.dry_run:
+        return _show_plan(given, plan_mirror(*what, **_options(given, bar)), bar)
+    done = run(*what, **_options(given, bar))
+    text = (
+        f"Made {given.target} equal to {given.directory}: {done.created} created, {done.deleted}"
+        f" deleted, {done.moved} moved, {done.modified} modified; {done.copied_files} files and"
+        f" {format_bytes(done.copied_bytes)} copied"
+    )
+    return _tell(given, done, text, bar)
+
+
+_ACTIONS: dict[str, Callable[[argparse.Namespace, Choice, JobBar], int]] = {
+    "backup": backup,
+    "restore": restore,
+    "mirror": mirror,
+}
+
+
+def _options(given: argparse.Namespace, bar: JobBar) -> Options:
+    settings = {}
+    for each in given.conf:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise CommandError(f"--conf {each} is not of the form NAME=VALUE")
+        settings[name] = value
+    options: Options = {"settings": settings, "progress": bar.show}
+    if given.master:
+        options["master"] = given.master
+    if "CAIRNFS_DEBUG" not in os.environ:
+        options["log"] = given.log
+    return options
+
+
+def _url(choice: Choice, path: str) -> str:
+    """A path on the cluster that was chosen, unless it says on which it is."""
+    if "://" in path:
+        return path
+    if not path.startswith("/"):
+        raise CommandError(
+            f"{path!r} is no absolute path; jobs take /path or hdfs://host:8020/path"
+        )
+    return choice.url.rstrip("/") + path
+
+
+def _show_plan(given: argparse.Namespace, plan: Plan, bar: JobBar) -> int:
+    import msgspec
+
+    bar.clear()
+    out = Output()
+    if given.json:
+        out.print_json(msgspec.to_builtins(plan))
+    else:
+        out.print(plan.title)
+        rows = [["ACTION", "KIND", "NUMBER", "BYTES", "SUCH AS"]]
+        for line in plan.lines:
+            size = format_bytes(line.bytes) if line.bytes else "-"
+            rows.append([line.action, line.kind, str(line.items), size, line.example])
+        out.print_table(rows, frozenset((2, 3)))
+    out.flush()
+    return 0
+
+
+def _tell(given: argparse.Namespace, done: msgspec.Struct, text: str, bar: JobBar) -> int:
+    import msgspec
+
+    bar.clear()
+    out = Output()
+    if given.json:
+        out.print_json(msgspec.to_builtins(done))
+    else:
+        out.print(text)
+    out.flush()
+    return 0
+
+
+def _told(error: Exception, choice: Choice) -> Exception:
+    """One line for whatever a job cannot go on for."""
+    from cairnfs.client.namenode import NameNodeUnreachable
+    from cairnfs.errors import AccessControlException, HdfsError
+    from cairnfs.network.sockets import PeerTimeout
+
+    first = (str(error) or type(error).__name__).splitlines()[0]
+    if isinstance(error, NameNodeUnreachable | PeerTimeout):
+        return CommandError(f"{choice.explain_silence()} ({first}); {_RUN_AGAIN}")
+    if isinstance(error, AccessControlException):
+        return CommandError(f"{first}; jobs see and set everything: run them as the superuser")
+    if isinstance(error, HdfsError | OSError):
+        return CommandError(first)
+    return error

@@ -1,0 +1,31 @@
+"""Bulk work on Spark: plan with DataFrames, apply in batches that may be done again.
+
+from cairnfs.jobs import backup, restore
+
+backup("hdfs://namenode:8020/sales", "monday", "file:///backups/sales")
+restore("file:///backups/sales", "hdfs://namenode:8020/sales-again", master="local[2]")
+    mirror("hdfs://namenode:8020/sales", "hdfs://other:8020/sales")
+"""
+
+from cairnfs.jobs.backups import BackupResult, backup, plan_backup
+from cairnfs.jobs.batches import BatchSize
+from cairnfs.jobs.mirroring import MirrorResult, mirror, plan_mirror
+from cairnfs.jobs.plans import Plan, PlanLine
+from cairnfs.jobs.progress import JobProgress
+from cairnfs.jobs.restoring import RestoreResult, plan_restore, restore
+
+__all__ = [
+    "BackupResult",
+    "BatchSize",
+    "JobProgress",
+    "MirrorResult",
+    "Plan",
+    "PlanLine",
+    "RestoreResult",
+    "backup",
+    "mirror",
+    "plan_backup",
+    "plan_mirror",
+    "plan_restore",
+    "restore",
+]
