@@ -91,7 +91,7 @@ class ChangeStream(DataSourceStreamReader):
             return dict(self._last)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        if start["view"] == end["view"]:
+        if start["txid"] >= end["txid"]:
             return []
         with self._request.connect() as fs:
             for offset in (start, end):
