@@ -20,7 +20,7 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.inodes import ROOT_ID
 from cairnfs.namesystem.status import describe
-from cairnfs.namesystem.tree_scan import Found, Part, Sized
+from cairnfs.namesystem.tree_scan import PAGE_BYTES, Found, Part, Sized
 from cairnfs.namesystem.views import VIEW_LIMIT_MS, View, close_forgotten_views
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 from cairnfs.transaction.calls import Call
@@ -202,3 +202,36 @@ def test_what_cannot_be_read(fs: ScratchClient) -> None:
         fs.split_part(view.number, Part(), 0)
     assert view.root.id == ROOT_ID
     fs.close_view(view.number)
+
+
+def test_long_attributes_make_short_pages(fast_fs: ScratchClient) -> None:
+    """A page is not longer than a message may be, whatever is on it."""
+    fs = fast_fs
+    names = [f"/d/f{n:02d}" for n in range(20)]
+    for path in names:
+        fs.write(path)
+        for n in range(32):
+            fs.set_xattr(path, f"user.a{n}", bytes(16_000))
+    view = fs.open_view("/d")
+    page = fs.scan_part(view.number, Part())
+    assert page.cursor is not None
+    assert len(page.data) < PAGE_BYTES + 2**20
+    assert set(read_all(fs, view, 100, 100)) == {"", *(path[2:] for path in names)}
+    fs.close_view(view.number)
+
+
+def test_only_attributes_that_one_may_see(fs: ScratchClient) -> None:
+    build(fs)
+    for path in ("/d", "/d/a"):
+        fs.set_xattr(path, "user.a", b"1")
+        fs.set_xattr(path, "trusted.b", b"2")
+    for client, count in ((fs, 2), (fs.user("alice"), 1)):
+        view = client.open_view("/d")
+        found = [
+            inode.xattrs
+            for listed in client.scan_part(view.number, Part()).listed
+            for inode in listed.inodes
+            if inode.xattrs is not None
+        ]
+        assert [len(xattrs) for xattrs in found] == [count, count]
+        client.close_view(view.number)

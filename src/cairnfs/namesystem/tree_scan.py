@@ -38,6 +38,7 @@ from cairnfs.transaction.transaction import Transaction
 
 PAGE_INODES = 10_000
 PAGE_BLOCKS = 20_000  # of the files of one page, where they are told
+PAGE_BYTES = 8 << 20  # of the rows on it: attributes can be long
 SPLIT_CHILDREN = 20_000  # looked at by one split
 _LISTED_AT_ONCE = 1_000
 
@@ -102,21 +103,23 @@ class _Page:
         self._listed: list[StoredListing] = []
         self._storages: set[int] = set()
         self._blocks = 0
+        self._bytes = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether there are too many blocks on it for more."""
-        return self._blocks >= PAGE_BLOCKS
+        """Whether there is too much on it for more."""
+        return self._blocks >= PAGE_BLOCKS or self._bytes >= PAGE_BYTES
 
     def add_root(self) -> None:
         """The directory of the view itself."""
         tree = self._tree
         root = tree.find(())
+        [row] = tree.shown([(0, b"", 0, encode(root.directory))])
         self._listed.append(
             StoredListing(
                 None,
                 root.directory.parent_id,
-                [_Raw(encode(root.directory))],
+                [_Raw(row[3])],
                 [0],
                 {0: root.totals},
                 inherited=tree.entering,
@@ -125,9 +128,9 @@ class _Page:
 
     def add(self, step: Step) -> bytes:
         """What is in a directory, as far as there is room; up to which name."""
-        rows = step.rows
-        if not rows:
+        if not step.rows:
             return b""
+        rows = self._as_long_as_may_be(step.rows)
         files: dict[int, Inode] = {}
         if self._has_blocks:
             rows, files = self._with_room(rows)
@@ -154,6 +157,17 @@ class _Page:
 
     def end(self, cursor: Cursor | None) -> ScanPage:
         return ScanPage(encode_page(self._listed), cursor, tuple(sorted(self._storages)))
+
+    def _as_long_as_may_be(self, rows: list[Stored]) -> list[Stored]:
+        """The first of the rows, which nearly always are all."""
+        size = sum(len(row[3]) for row in rows)
+        if self._bytes + size > PAGE_BYTES:
+            for n, row in enumerate(rows, 1):
+                self._bytes += len(row[3])
+                if self.is_full:
+                    return rows[:n]
+        self._bytes += size
+        return rows
 
     def _with_room(self, rows: list[Stored]) -> tuple[list[Stored], dict[int, Inode]]:
         """The first of the rows, and the files with blocks among them."""

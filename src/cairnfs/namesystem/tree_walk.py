@@ -183,7 +183,7 @@ class Tree:
 
     def _step(self, place: Place, rows: list[Stored]) -> Step:
         below = {found.directory.name: found for found in self.places(place, rows)}
-        return Step(place, self._shown(place, rows), below, len(rows) + STATEMENT_COST)
+        return Step(place, self.shown(rows), below, len(rows) + STATEMENT_COST)
 
     def _list_leaves(self, run: list[Place], limit: int) -> Iterator[Step]:
         """Directories without any below them, most of them read at once."""
@@ -197,7 +197,7 @@ class Tree:
                 yield Step(place, [], {}, 1)
             elif place.path in found:
                 rows = found[place.path]
-                yield Step(place, self._shown(place, rows), {}, 1 + len(rows))
+                yield Step(place, self.shown(rows), {}, 1 + len(rows))
             else:
                 for rows in self.pages(place, b"", b"", limit):
                     yield self._step(place, rows)
@@ -241,7 +241,7 @@ class Tree:
 
     # What the caller may see.
 
-    def _shown(self, place: Place, rows: list[Stored]) -> list[Stored]:
+    def shown(self, rows: list[Stored]) -> list[Stored]:
         """Rows without the attributes that the caller may not see."""
         if self._caller.is_superuser:
             return rows
