@@ -98,7 +98,7 @@ class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where something was that a clone had from its origin, before it got a row of its own."""
 
-    parent: int  # its directory: the `own_identity`
+    parent: int  # the identity of its directory
     name: bytes
     shown_as: InodeId  # the id of the original
 
@@ -150,10 +150,11 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     origin: Origin | None = None
     is_virtual: bool = False  # found in an origin, hence without a row: never stored
 
-    # Files: the most replicas that an older version asks for which snapshots may still need.
+    # Files: the most replicas that an older version asks for, if snapshots needed that when it
+    # was superseded.  Whether they still do is looked at where it matters (`redundancy`).
     held_replication: int = 0
 
-    known_as: int = 0  # the id that it had while it was found in an origin; see `identity`
+    known_as: int = 0  # the id that it had before a roll-back of what it is in; see `identity`
 
     # Of what was moved to where snapshots reach: the latest one that reached where it came from,
     # and the latest of where it came to.  For those between, it was moved in from outside.
@@ -176,15 +177,18 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # The root: which attributes are inherited.
     declared: tuple[Declaration, ...] = ()
 
+    # Files: by which storage policy the directories above are charged; 0: all of it is on DISK.
+    charged_policy: int = 0
+
     @property
     def children_id(self) -> int:
         """Under what the rows of a directory's children are kept."""
         return self.content_id or self.id
 
     @property
-    def own_identity(self) -> int:
-        """What it is found by in all of time, where its original may be as well."""
-        return self.id if self.places else self.known_as or self.id
+    def identity(self) -> int:
+        """What it is known by at all times, whatever ids it has had; see `identity`."""
+        return self.known_as or self.id
 
     @property
     def visible_bytes(self) -> int:
@@ -204,7 +208,8 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
             block_count=self.block_count - is_empty,
             length_bytes=self.visible_bytes,
             open_bytes=0,
-            reserved_bytes=0,
+            # `RESERVED_BYTES` knows only what is reserved on DISK: see `quotas`.
+            reserved_bytes=self.reserved_bytes if self.charged_policy else 0,
         )
 
     def stamped(self, txid: int) -> Inode:
@@ -219,11 +224,6 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
             )
         renamed = txid if self.renamed == OWN_TXID else self.renamed
         return msgspec.structs.replace(self, xattrs=xattrs, renamed=renamed, is_unstamped=False)
-
-    @property
-    def effective_replication(self) -> int:
-        """How many replicas the blocks of a file have: for itself and for its snapshots."""
-        return max(self.replication, self.held_replication)
 
     @property
     def is_directory(self) -> bool:

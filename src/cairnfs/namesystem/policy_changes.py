@@ -76,7 +76,9 @@ def policy_id_of(lookup: Lookup) -> int:
 
 def policy_to_tell(lookup: Lookup) -> int:
     """What callers are told: a symbolic link has none."""
-    return POLICY_UNSPECIFIED if lookup.inodes[-1].is_symlink else policy_id_of(lookup)
+    if not lookup.inodes[0].declared or lookup.inodes[-1].is_symlink:
+        return POLICY_UNSPECIFIED
+    return policy_id_of(lookup)
 
 
 def policies_of_page(directory: Lookup, children: Sequence[Inode]) -> tuple[int, ...]:
@@ -172,6 +174,8 @@ def _is_marked(tx: Transaction, inode: Inode) -> bool:
 
 def _marks_of(inodes: Iterable[Inode]) -> list[Key]:
     """Those of an inode that has got a row in a clone are under the id that it had before."""
-    return [
-        mark_key(id) for inode in inodes for id in dict.fromkeys((inode.id, inode.known_as)) if id
-    ]
+    keys = []
+    for inode in inodes:
+        shown_as = [place.shown_as for place in inode.places[:1]]
+        keys += [mark_key(id) for id in dict.fromkeys((inode.id, inode.known_as, *shown_as)) if id]
+    return keys

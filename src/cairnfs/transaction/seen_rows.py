@@ -12,7 +12,16 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from cairnfs.store.base import Key, LocalReads, Reading, Row, Scan, Totals
+from cairnfs.store.base import (
+    Key,
+    LocalReads,
+    PastLocalReads,
+    Reading,
+    Row,
+    Scan,
+    Stored,
+    Totals,
+)
 from cairnfs.transaction.entries import NO_ENTRY, Entry, Missing
 from cairnfs.transaction.group import Addition
 from cairnfs.transaction.hints import HintedInode
@@ -99,7 +108,10 @@ class CachedRows(RowCache):
         return [row.key for row in self._reads.rows_of_id(table, id)]
 
     def replace(self, key: Key, entry: Entry) -> None:
-        if entry.record is not None and len(self._young) < self._generation_max:
+        if entry.record is None:  # what came from it was forgotten when the change was accepted
+            self._young.pop(key, None)
+            self._old.pop(key, None)
+        elif len(self._young) < self._generation_max:
             self._young[key] = entry
         else:
             self.remember(key, entry)
@@ -162,9 +174,11 @@ class CachedRows(RowCache):
 class CachedPast:
     """A store of our own as it was after an earlier TxID; nothing of it is kept."""
 
-    def __init__(self, reads: LocalReads) -> None:
+    def __init__(self, reads: PastLocalReads) -> None:
         self._reads = reads
         self.totals = reads.totals
+        self.stored = reads.stored
+        self.totals_of = reads.totals_of
 
     def entry(self, key: Key) -> Entry:
         row = self._reads.row(key)
@@ -269,6 +283,12 @@ class NoPast:
 
     def totals(self, id: int) -> Totals:
         raise self._missing(Reading(totals=[id]))
+
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        raise self._missing(Reading(scans=scans))
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        raise self._missing(Reading(totals=ids))
 
     def _missing(self, reading: Reading) -> Missing:
         return Missing(Reading(past={self._txid: reading}))

@@ -35,6 +35,46 @@ class RollbackSnapshotResponseProto(_message.Message):
     safetySnapshot: str
     def __init__(self, safetySnapshot: _Optional[str] = ...) -> None: ...
 
+class RollbackSnapshotsRequestProto(_message.Message):
+    __slots__ = ("paths", "snapshotName")
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOTNAME_FIELD_NUMBER: _ClassVar[int]
+    paths: _containers.RepeatedScalarFieldContainer[str]
+    snapshotName: str
+    def __init__(self, paths: _Optional[_Iterable[str]] = ..., snapshotName: _Optional[str] = ...) -> None: ...
+
+class RollbackSnapshotsResponseProto(_message.Message):
+    __slots__ = ("safetySnapshots",)
+    SAFETYSNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    safetySnapshots: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, safetySnapshots: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CommitOutputRequestProto(_message.Message):
+    __slots__ = ("src", "dst", "mode")
+    class Mode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        REPLACE: _ClassVar[CommitOutputRequestProto.Mode]
+        ADD: _ClassVar[CommitOutputRequestProto.Mode]
+        REPLACE_PARTITIONS: _ClassVar[CommitOutputRequestProto.Mode]
+    REPLACE: CommitOutputRequestProto.Mode
+    ADD: CommitOutputRequestProto.Mode
+    REPLACE_PARTITIONS: CommitOutputRequestProto.Mode
+    SRC_FIELD_NUMBER: _ClassVar[int]
+    DST_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    src: str
+    dst: str
+    mode: CommitOutputRequestProto.Mode
+    def __init__(self, src: _Optional[str] = ..., dst: _Optional[str] = ..., mode: _Optional[_Union[CommitOutputRequestProto.Mode, str]] = ...) -> None: ...
+
+class CommitOutputResponseProto(_message.Message):
+    __slots__ = ("moved", "removed")
+    MOVED_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    moved: int
+    removed: int
+    def __init__(self, moved: _Optional[int] = ..., removed: _Optional[int] = ...) -> None: ...
+
 class CloneSnapshotRequestProto(_message.Message):
     __slots__ = ("snapshotRoot", "snapshotName", "destination")
     SNAPSHOTROOT_FIELD_NUMBER: _ClassVar[int]
@@ -439,27 +479,145 @@ class GetPolicyWorkResponseProto(_message.Message):
     namenode: str
     def __init__(self, subtrees: _Optional[int] = ..., blocks: _Optional[int] = ..., unsatisfiedBlocks: _Optional[int] = ..., bound: _Optional[int] = ..., scannedInodes: _Optional[int] = ..., queuedBlocks: _Optional[int] = ..., placedBlocks: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[PolicyReasonProto, _Mapping]]] = ..., namenode: _Optional[str] = ...) -> None: ...
 
+class BalancerParametersProto(_message.Message):
+    __slots__ = ("threshold", "included", "excluded", "sources", "idleIterationsMax")
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    INCLUDED_FIELD_NUMBER: _ClassVar[int]
+    EXCLUDED_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    IDLEITERATIONSMAX_FIELD_NUMBER: _ClassVar[int]
+    threshold: float
+    included: _containers.RepeatedScalarFieldContainer[str]
+    excluded: _containers.RepeatedScalarFieldContainer[str]
+    sources: _containers.RepeatedScalarFieldContainer[str]
+    idleIterationsMax: int
+    def __init__(self, threshold: _Optional[float] = ..., included: _Optional[_Iterable[str]] = ..., excluded: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[str]] = ..., idleIterationsMax: _Optional[int] = ...) -> None: ...
+
+class BalancingProto(_message.Message):
+    __slots__ = ("parameters", "user", "startedMs", "state", "iteration", "movedBytes", "movedBlocks", "leftBytes", "movingBytes", "endedMs")
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    STARTEDMS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ITERATION_FIELD_NUMBER: _ClassVar[int]
+    MOVEDBYTES_FIELD_NUMBER: _ClassVar[int]
+    MOVEDBLOCKS_FIELD_NUMBER: _ClassVar[int]
+    LEFTBYTES_FIELD_NUMBER: _ClassVar[int]
+    MOVINGBYTES_FIELD_NUMBER: _ClassVar[int]
+    ENDEDMS_FIELD_NUMBER: _ClassVar[int]
+    parameters: BalancerParametersProto
+    user: str
+    startedMs: int
+    state: str
+    iteration: int
+    movedBytes: int
+    movedBlocks: int
+    leftBytes: int
+    movingBytes: int
+    endedMs: int
+    def __init__(self, parameters: _Optional[_Union[BalancerParametersProto, _Mapping]] = ..., user: _Optional[str] = ..., startedMs: _Optional[int] = ..., state: _Optional[str] = ..., iteration: _Optional[int] = ..., movedBytes: _Optional[int] = ..., movedBlocks: _Optional[int] = ..., leftBytes: _Optional[int] = ..., movingBytes: _Optional[int] = ..., endedMs: _Optional[int] = ...) -> None: ...
+
+class StartBalancingRequestProto(_message.Message):
+    __slots__ = ("parameters",)
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    parameters: BalancerParametersProto
+    def __init__(self, parameters: _Optional[_Union[BalancerParametersProto, _Mapping]] = ...) -> None: ...
+
+class StartBalancingResponseProto(_message.Message):
+    __slots__ = ("balancing",)
+    BALANCING_FIELD_NUMBER: _ClassVar[int]
+    balancing: BalancingProto
+    def __init__(self, balancing: _Optional[_Union[BalancingProto, _Mapping]] = ...) -> None: ...
+
+class StopBalancingRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StopBalancingResponseProto(_message.Message):
+    __slots__ = ("balancing",)
+    BALANCING_FIELD_NUMBER: _ClassVar[int]
+    balancing: BalancingProto
+    def __init__(self, balancing: _Optional[_Union[BalancingProto, _Mapping]] = ...) -> None: ...
+
+class GetBalancingRequestProto(_message.Message):
+    __slots__ = ("parameters",)
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    parameters: BalancerParametersProto
+    def __init__(self, parameters: _Optional[_Union[BalancerParametersProto, _Mapping]] = ...) -> None: ...
+
+class NodeShareProto(_message.Message):
+    __slots__ = ("node", "rack", "storageType", "capacityBytes", "usedBytes", "level", "mean")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    RACK_FIELD_NUMBER: _ClassVar[int]
+    STORAGETYPE_FIELD_NUMBER: _ClassVar[int]
+    CAPACITYBYTES_FIELD_NUMBER: _ClassVar[int]
+    USEDBYTES_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    rack: str
+    storageType: str
+    capacityBytes: int
+    usedBytes: int
+    level: str
+    mean: float
+    def __init__(self, node: _Optional[str] = ..., rack: _Optional[str] = ..., storageType: _Optional[str] = ..., capacityBytes: _Optional[int] = ..., usedBytes: _Optional[int] = ..., level: _Optional[str] = ..., mean: _Optional[float] = ...) -> None: ...
+
+class ExchangeProto(_message.Message):
+    __slots__ = ("source", "target", "storageType", "sizeBytes")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    STORAGETYPE_FIELD_NUMBER: _ClassVar[int]
+    SIZEBYTES_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    target: str
+    storageType: str
+    sizeBytes: int
+    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., storageType: _Optional[str] = ..., sizeBytes: _Optional[int] = ...) -> None: ...
+
+class GetBalancingResponseProto(_message.Message):
+    __slots__ = ("balancing", "shares", "exchanges", "leftBytes", "namenode")
+    BALANCING_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    EXCHANGES_FIELD_NUMBER: _ClassVar[int]
+    LEFTBYTES_FIELD_NUMBER: _ClassVar[int]
+    NAMENODE_FIELD_NUMBER: _ClassVar[int]
+    balancing: BalancingProto
+    shares: _containers.RepeatedCompositeFieldContainer[NodeShareProto]
+    exchanges: _containers.RepeatedCompositeFieldContainer[ExchangeProto]
+    leftBytes: int
+    namenode: str
+    def __init__(self, balancing: _Optional[_Union[BalancingProto, _Mapping]] = ..., shares: _Optional[_Iterable[_Union[NodeShareProto, _Mapping]]] = ..., exchanges: _Optional[_Iterable[_Union[ExchangeProto, _Mapping]]] = ..., leftBytes: _Optional[int] = ..., namenode: _Optional[str] = ...) -> None: ...
+
 class ViewProto(_message.Message):
-    __slots__ = ("number", "txid", "path", "user", "renewedMs", "format")
+    __slots__ = ("number", "txid", "path", "user", "renewedMs", "format", "label")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     TXID_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     RENEWEDMS_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
     number: int
     txid: int
     path: str
     user: str
     renewedMs: int
     format: int
-    def __init__(self, number: _Optional[int] = ..., txid: _Optional[int] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., renewedMs: _Optional[int] = ..., format: _Optional[int] = ...) -> None: ...
+    label: str
+    def __init__(self, number: _Optional[int] = ..., txid: _Optional[int] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., renewedMs: _Optional[int] = ..., format: _Optional[int] = ..., label: _Optional[str] = ...) -> None: ...
 
 class OpenViewRequestProto(_message.Message):
-    __slots__ = ("path",)
+    __slots__ = ("path", "txid", "limitMs", "label")
     PATH_FIELD_NUMBER: _ClassVar[int]
+    TXID_FIELD_NUMBER: _ClassVar[int]
+    LIMITMS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
     path: str
-    def __init__(self, path: _Optional[str] = ...) -> None: ...
+    txid: int
+    limitMs: int
+    label: str
+    def __init__(self, path: _Optional[str] = ..., txid: _Optional[int] = ..., limitMs: _Optional[int] = ..., label: _Optional[str] = ...) -> None: ...
 
 class OpenViewResponseProto(_message.Message):
     __slots__ = ("view",)
@@ -516,19 +674,81 @@ class SplitViewResponseProto(_message.Message):
     def __init__(self, split: _Optional[bytes] = ...) -> None: ...
 
 class ScanViewRequestProto(_message.Message):
-    __slots__ = ("number", "part", "cursor")
+    __slots__ = ("number", "part", "cursor", "details")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
     number: int
     part: bytes
     cursor: bytes
-    def __init__(self, number: _Optional[int] = ..., part: _Optional[bytes] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+    details: int
+    def __init__(self, number: _Optional[int] = ..., part: _Optional[bytes] = ..., cursor: _Optional[bytes] = ..., details: _Optional[int] = ...) -> None: ...
 
 class ScanViewResponseProto(_message.Message):
+    __slots__ = ("page", "cursor", "storages")
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    STORAGES_FIELD_NUMBER: _ClassVar[int]
+    page: bytes
+    cursor: bytes
+    storages: bytes
+    def __init__(self, page: _Optional[bytes] = ..., cursor: _Optional[bytes] = ..., storages: _Optional[bytes] = ...) -> None: ...
+
+class IsViewCurrentRequestProto(_message.Message):
+    __slots__ = ("number",)
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    def __init__(self, number: _Optional[int] = ...) -> None: ...
+
+class IsViewCurrentResponseProto(_message.Message):
+    __slots__ = ("isCurrent",)
+    ISCURRENT_FIELD_NUMBER: _ClassVar[int]
+    isCurrent: bool
+    def __init__(self, isCurrent: _Optional[bool] = ...) -> None: ...
+
+class GetViewChangesRequestProto(_message.Message):
+    __slots__ = ("fromNumber", "toNumber", "cursor")
+    FROMNUMBER_FIELD_NUMBER: _ClassVar[int]
+    TONUMBER_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    fromNumber: int
+    toNumber: int
+    cursor: bytes
+    def __init__(self, fromNumber: _Optional[int] = ..., toNumber: _Optional[int] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+
+class GetViewChangesResponseProto(_message.Message):
     __slots__ = ("page", "cursor")
     PAGE_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     page: bytes
     cursor: bytes
     def __init__(self, page: _Optional[bytes] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+
+class ListAllSnapshotsRequestProto(_message.Message):
+    __slots__ = ("cursor",)
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    cursor: bytes
+    def __init__(self, cursor: _Optional[bytes] = ...) -> None: ...
+
+class ListAllSnapshotsResponseProto(_message.Message):
+    __slots__ = ("page", "cursor")
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    page: bytes
+    cursor: bytes
+    def __init__(self, page: _Optional[bytes] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+
+class ListLeasesRequestProto(_message.Message):
+    __slots__ = ("after",)
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    after: int
+    def __init__(self, after: _Optional[int] = ...) -> None: ...
+
+class ListLeasesResponseProto(_message.Message):
+    __slots__ = ("page", "after")
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    page: bytes
+    after: int
+    def __init__(self, page: _Optional[bytes] = ..., after: _Optional[int] = ...) -> None: ...
