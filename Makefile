@@ -29,7 +29,7 @@ setup-postgres: $(DEVELOP) ## make sure a PostgreSQL server is at hand for tests
 
 # Most of the time is spent waiting for nodes that were killed: two at a time, a file after the other.
 test: setup setup-postgres setup-java ## run all tests; narrow with ARGS="tests/store -k rename"
-	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
+	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 3 --dist loadfile)
 
 check: setup ## lint, formatting and types
 	@$(BIN)/ruff check --quiet $(CHECKED)

@@ -306,6 +306,8 @@ _CAIRN_CALLS = {
     "getDeclaredXAttrs": Audited(_nothing("getDeclaredXAttrs")),
     "unsetXAttr": Audited(_src("unsetXAttr"), has_status=True),
     "explainXAttrs": Audited(_src("explainXAttrs")),
+    "startBalancing": Audited(_nothing("startBalancing")),
+    "stopBalancing": Audited(_nothing("stopBalancing")),
     "openView": Audited(_path("openView")),
     "scanView": Audited(_nothing("scanView")),
     "getViewChanges": Audited(_nothing("getViewChanges")),

@@ -173,10 +173,7 @@ def hide(tx: Transaction, directory: Inode, name: bytes, *, moved: int = 0) -> N
 
 def materialize(tx: Transaction, inodes: tuple[Inode, ...]) -> tuple[Inode, ...]:
     """The inodes along a path, each with a row of its own."""
-    for inode in inodes:
-        if inode.is_virtual:
-            break
-    else:
+    if not inodes[-1].is_virtual:  # and whatever is below a virtual one is virtual
         return inodes
     way: list[Inode] = []
     for inode in inodes:

@@ -224,7 +224,8 @@ def resolve_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
 def resolve_link_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
     """As `resolve_to_write`, but a link at the end is itself what is meant."""
     lookup = resolve(tx, path)
-    _check_may_write(caller, path)
+    if path.is_reserved:
+        _check_may_write(caller, path)
     check_not_in_snapshot(lookup)
     check_traverse(caller, lookup.ancestors, lookup.path)
     return lookup if lookup.missing else with_own_rows(tx, lookup)
@@ -239,7 +240,8 @@ def resolve_link_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Loo
     """As `resolve_to_create`, but a link at the end is itself what is meant."""
     path.check_valid_for_creation()
     lookup = resolve(tx, path)
-    _check_may_write(caller, path)
+    if path.is_reserved:
+        _check_may_write(caller, path)
     check_not_in_snapshot(lookup)
     check_traverse(caller, lookup.ancestors, lookup.path, creating=True)
     return with_own_rows(tx, lookup)

@@ -174,7 +174,8 @@ class FsPath(msgspec.Struct, frozen=True, gc=False):
 
     def check_length(self, operation: str) -> None:
         """The limits of create, mkdirs, rename (destination) and createSnapshot."""
-        if self.is_too_long:
+        is_short = 2 * len(self.text) <= PATH_LENGTH_MAX  # even in UTF-16
+        if (not is_short or len(self.components) > PATH_DEPTH_MAX) and self.is_too_long:
             raise IOException(
                 f"{operation}: Pathname too long.  Limit {PATH_LENGTH_MAX}"
                 f" characters, {PATH_DEPTH_MAX} levels."

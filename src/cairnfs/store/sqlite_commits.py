@@ -23,7 +23,7 @@ from cairnfs.store.sqlite_file import NamespaceFile
 from cairnfs.store.sqlite_journal import Journal, lost_commits
 from cairnfs.store.sqlite_schema import migrate
 
-JOURNALED_CALLS_MAX = 4096
+JOURNALED_CALLS_MAX = 2048
 """Once so many calls wait for their tables, they are brought there, slice by slice."""
 
 _SET_CLOCK = "UPDATE clock SET txid = ?"
