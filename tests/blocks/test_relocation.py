@@ -253,3 +253,13 @@ def test_a_move_to_another_node_ends_with_the_replica_that_was_on_the_wrong_type
     view = block(2, *holders, replica(archive), policy=COLD, delete_hint="b")
     (gone,) = choose_deletions(view)
     assert gone.uuid == "b"
+
+
+def test_a_block_waits_for_datanodes_that_were_not_heard_of() -> None:
+    """One replica is where it belongs; of the others it is not known that they are still there."""
+    here = mixed("a", DISK, ARCHIVE)
+    away = [msgspec.structs.replace(mixed(name, DISK, ARCHIVE), is_alive=False) for name in "bc"]
+    view = block(3, on_type(here, ARCHIVE), *(on_type(each, DISK) for each in away), policy=COLD)
+    found = plan(view, here)
+    assert not found.moves
+    assert found.has_to_wait

@@ -72,7 +72,9 @@ def plan_moves(
     excess = Counter(choose_excess_types(block.policy, block.replication, types))
     misplaced = min(len(lacking), excess.total())
     if not misplaced:
-        return SATISFIED
+        # A NameNode that has just begun has not heard of all DataNodes: theirs may be misplaced.
+        is_lost = any(replica.state is ReplicaState.LOST for replica in block.replicas)
+        return WAITING if is_lost else SATISFIED
     if block.awaited or choose_priority(block, cluster) is not None or choose_deletions(block):
         return WAITING
     search = _Search(block, cluster, random, frozenset(busy), live, excess)
