@@ -126,6 +126,10 @@ def test_back_to_a_snapshot_in_place_and_beside(
     said = run(cluster, "clone", directory, "s1", f"{directory}-clone")
     assert said == f"Cloned snapshot s1 of {directory} to {directory}-clone\n"
     assert fs.exists(f"{directory}-clone/kept")
+    fs.rename(f"{directory}-clone/kept", f"{directory}-clone/other")
+    said = run(cluster, "diff", f"{directory}-clone", ":origin")
+    title = f"From the origin to the present of {directory}-clone:"
+    assert said.splitlines() == [title, "M\t.", "R\t./kept -> ./other"]
     said = run(cluster, "rollback", directory, "s1")
     undo = f"Rolled {directory} back to snapshot s1; to undo that: cairn snapshot rollback"
     assert said.startswith(f"{undo} {directory} before-rollback-")

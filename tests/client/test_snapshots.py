@@ -176,6 +176,29 @@ def test_diffs_of_little_and_of_nothing(fs: cairnfs.FileSystem, allowed: str) ->
             list(fs.snapshot_diff(allowed, *names))
 
 
+def test_a_diff_of_a_tree_that_shows_an_inode_twice(fs: cairnfs.FileSystem, allowed: str) -> None:
+    """Clients find what is in a directory by numbers, which those of inodes would confuse."""
+    for name in ("x", "sub/moved"):
+        write(fs, f"{allowed}/{name}", b"1")
+    fs.create_snapshot(allowed, "s0")
+    fs.clone_snapshot(allowed, "s0", f"{allowed}/c")
+    fs.create_snapshot(allowed, "s1")
+    for top in (allowed, f"{allowed}/c"):
+        write(fs, f"{top}/sub/new", b"2")
+        fs.rename(f"{top}/sub/moved", f"{top}/there")
+    fs.delete(f"{allowed}/x")
+    fs.create_snapshot(allowed, "s2")
+    expected = [
+        *(DiffEntry("M", "."), DiffEntry("-", "x"), DiffEntry("M", "sub"), DiffEntry("M", "c")),
+        *(DiffEntry("+", "sub/new"), DiffEntry("R", "sub/moved", "there"), DiffEntry("M", "c/sub")),
+        *(DiffEntry("+", "c/sub/new"), DiffEntry("R", "c/sub/moved", "c/there")),
+    ]
+    listed = list(fs.snapshot_diff(allowed, "s1", "s2"))
+    assert sorted(listed, key=str) == sorted(expected, key=str)
+    report = fs.get_snapshot_diff_report(allowed, "s1", "s2")
+    assert sorted(report.entries, key=str) == sorted(expected, key=str)
+
+
 # What HDFS cannot do
 
 

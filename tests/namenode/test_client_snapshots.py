@@ -174,9 +174,9 @@ def test_names_that_will_not_do(client: RpcClient, name: str) -> None:
 
 def test_no_name_is_no_snapshot(client: RpcClient) -> None:
     take(client, "/d", "s1")
-    with pytest.raises(IOException, match="The snapshot name is null or empty"):
+    with pytest.raises(IOException, match=r"The snapshot name is null or empty.*/d"):
         delete(client, "/d", "")
-    with pytest.raises(IOException, match="The new snapshot name is null or empty"):
+    with pytest.raises(IOException, match=r"The new snapshot name is null or empty.*s1 of /d"):
         rename(client, "/d", "s1", "")
     assert take(client, "/d", "").startswith("/d/.snapshot/s2")  # the time
 

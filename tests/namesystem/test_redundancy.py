@@ -261,3 +261,26 @@ def test_a_concatenated_file_has_one_replication(cluster: Cluster) -> None:
     cluster.write("/two", replication=2)
     cluster.fs.concat("/three", ["/two"])
     assert cluster.checks == {CheckQueue.NEW: 1}
+
+
+def test_the_most_replicas_that_a_snapshot_asks_for(cluster: Cluster) -> None:
+    """And no more once it is gone, whether the file is still there or not."""
+    fs = cluster.fs
+    fs.mkdirs("/d")
+    fs.allow_snapshot("/d")
+    blocks = [cluster.write("/d/kept"), cluster.write("/d/deleted")]
+    for count, name in ((3, "three"), (2, "two"), (1, "one")):
+        for path in ("/d/kept", "/d/deleted"):
+            fs.set_replication(path, count)
+        fs.create_snapshot("/d", name)
+    fs.delete("/d/deleted")
+    fs.reclaim()
+    for expected, name in ((3, "three"), (2, "two"), (1, "one")):
+        cluster.settle_all()
+        assert [cluster.inspect(block).replication for block in blocks] == [expected] * 2
+        fs.delete_snapshot("/d", name)
+        fs.reclaim()
+        if expected > 1:
+            assert cluster.checks == {CheckQueue.NEW: 2}
+    assert cluster.inspect(blocks[0]).replication == 1
+    assert cluster.run(inspect_blocks, [blocks[1].id]) == [None]

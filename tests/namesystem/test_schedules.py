@@ -90,7 +90,7 @@ def test_what_is_refused(fs: ScratchClient) -> None:
     with pytest.raises(SnapshotException, match="not a snapshottable"):
         fs._call(set_schedule, D, Schedule("auto", hourly=1))
     fs.allow_snapshot("/d")
-    with pytest.raises(IllegalArgumentException, match="keeps nothing"):
+    with pytest.raises(IllegalArgumentException, match="/d that keeps nothing"):
         fs._call(set_schedule, D, Schedule("auto"))
     for schedule in (Schedule("", hourly=1), Schedule("p", hourly=-1), Schedule("p", 10**6)):
         with pytest.raises(IllegalArgumentException):

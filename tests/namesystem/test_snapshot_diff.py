@@ -103,6 +103,89 @@ def test_directories_tell_of_changes_below_them_since_every_snapshot(tree: Scrat
         assert diff(tree, old, new) == {"M x/deep/c"}, f"from {old} to {new}"
 
 
+def test_what_a_clone_has_from_its_origin_is_moved_there(tree: ScratchClient) -> None:
+    """Also what had no row of its own before, in a directory that had none, and that is moved."""
+    tree.clone_snapshot("/d", "s1", "/c")
+    tree.allow_snapshot("/c")
+    tree.create_snapshot("/c", "t1")
+    tree.rename("/c/a", "/c/b")
+    tree.rename("/c/x/deep/c", "/c/y/c")
+    tree.rename("/c/x", "/c/z")
+    tree.write("/c/a", 7)
+    expected = {"M ", "R a -> b", "+ a", "R x -> z", "M x/deep", "R x/deep/c -> y/c", "M y"}
+    assert diff(tree, "t1", path="/c") == expected
+    tree.create_snapshot("/c", "t2")
+    assert diff(tree, "t1", "t2", path="/c") == diff(tree, "t1", "t2", "/c", 1) == expected
+    moved = [
+        (change.kind.name, b"/".join(change.path), b"/".join(change.other), change.inode_id)
+        for change in tree.snapshot_changes("/c", "t2", "t1")
+        if change.other is not None
+    ]
+    ids = {path: tree.info(f"/c/{path}").id for path in ("b", "y/c", "z")}
+    assert moved == [
+        ("MOVED_OUT", b"b", b"a", ids["b"]),
+        ("MOVED_OUT", b"y/c", b"x/deep/c", ids["y/c"]),
+        ("MOVED_OUT", b"z", b"x", ids["z"]),
+        ("MOVED_IN", b"a", b"b", ids["b"]),
+        ("MOVED_IN", b"x", b"z", ids["z"]),
+        ("MOVED_IN", b"x/deep/c", b"y/c", ids["y/c"]),
+    ]
+    tree.rename("/c/b", "/c/a2")
+    tree.rename("/c/a", "/c/b")
+    tree.rename("/c/a2", "/c/a")
+    tree.delete("/c/z", recursive=True)
+    assert diff(tree, "t1", path="/c") == {"M ", "+ b", "- x", "+ y/c", "M y"}
+    assert diff(tree, "s1") == set()
+    tree.rollback_snapshot("/c", "t1")
+    tree.rename("/c/a", "/c/other")
+    assert diff(tree, "t1", path="/c") == {"M ", "R a -> other"}
+    assert diff(tree, "t1", "t2", path="/c") == expected
+    for snapshot in tree.list_snapshots("/c"):
+        tree.delete_snapshot("/c", snapshot.name.decode())
+
+
+def test_a_clone_of_what_was_rolled_back_takes_nothing_from_it(tree: ScratchClient) -> None:
+    tree.rollback_snapshot("/d", "s1")
+    tree.create_snapshot("/d", "s2")
+    tree.clone_snapshot("/d", "s2", "/c")
+    tree.set_permission("/c/x/b", 0o600)
+    tree.set_permission("/d/x/b", 0o640)
+    assert diff(tree, "s2") == {"M x/b"}
+    tree.rename("/d/x/b", "/d/b")
+    tree.rename("/c/x/b", "/c/b")
+    assert diff(tree, "s2") == {"M ", "M x", "R x/b -> b", "M x/b"}
+    assert diff(tree, ":origin", path="/c") == {"M ", "M x", "R x/b -> b", "M x/b"}
+    tree.delete("/c", recursive=True)
+
+
+def test_a_clone_and_its_origin(tree: ScratchClient) -> None:
+    tree.clone_snapshot("/d", "s1", "/c")
+    tree.delete("/d/a")
+    tree.rename("/d/x", "/d/elsewhere")
+    assert diff(tree, ":origin", path="/c") == set()
+    assert list(tree.snapshot_changes("/c", ":origin", "")) == []
+    tree.rename("/c/x/deep", "/c/deep")
+    tree.write("/c/deep/new", 3)
+    tree.delete("/c/y", recursive=True)
+    tree.set_permission("/c/a", 0o600)
+    changed = {"M ", "M x", "R x/deep -> deep", "M x/deep", "+ x/deep/new", "- y", "M a"}
+    assert diff(tree, ":origin", path="/c") == changed
+    assert diff(tree, ":origin", path="/c/deep") == {"M ", "+ new"}
+    assert diff(tree, ":origin", path="/c/a") == {"M "}
+    tree.allow_snapshot("/c")
+    tree.create_snapshot("/c", "t1")
+    tree.rollback_snapshot("/c", "t1")
+    tree.delete_snapshot("/d", "s1")
+    assert diff(tree, ":origin", "t1", path="/c") == changed
+    assert diff(tree, ":origin", "t1", path="/c", limit=1) == changed
+    with pytest.raises(FileNotFoundException, match="/c/deep/new was not in the origin"):
+        diff(tree, ":origin", path="/c/deep/new")
+    with pytest.raises(SnapshotException, match="/d is not in a clone"):
+        diff(tree, ":origin")
+    for snapshot in tree.list_snapshots("/c"):
+        tree.delete_snapshot("/c", snapshot.name.decode())
+
+
 def test_what_was_changed_in_a_clone_and_is_moved_there(tree: ScratchClient) -> None:
     tree.clone_snapshot("/d", "s1", "/d/c")
     tree.set_permission("/d/c/a", 0o600)

@@ -56,3 +56,19 @@ def test_what_a_clone_has_is_not_freed(fs: ScratchClient) -> None:
     fs.reclaim()
     assert space(fs) == {"s": (30, 30)}
     fs.delete_snapshot("/d", "s")
+
+
+def test_replicas_as_many_and_as_long_as_there_are(fs: ScratchClient) -> None:
+    fs.write("/d/a", 10)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "three")
+    fs.set_replication("/d/a", 1)
+    fs.create_snapshot("/d", "one")
+    fs.truncate("/d/a", 4)
+    fs.delete("/d/a")
+    fs.reclaim()
+    assert space(fs) == {"three": (30, 20), "one": (10, 0)}
+    fs.delete_snapshot("/d", "three")
+    fs.reclaim()
+    assert space(fs) == {"one": (10, 10)}
+    fs.delete_snapshot("/d", "one")

@@ -43,9 +43,9 @@ class Seen(NamedTuple):
 State = dict[Names, Seen]
 
 
-def where(name: str) -> str:
+def where(name: str, top: str = TOP) -> str:
     """The tree in a snapshot, or now."""
-    return f"{TOP}/.snapshot/{name}" if name else TOP
+    return f"{top}/.snapshot/{name}" if name else top
 
 
 def read_ids(fs: ScratchClient, top: str) -> dict[int, str]:
@@ -133,17 +133,25 @@ def without_root_time(state: State) -> State:
 class History:
     """A tree that changes at random."""
 
-    def __init__(self, fs: ScratchClient, seed: int, *, with_clones: bool = True) -> None:
+    def __init__(
+        self, fs: ScratchClient, seed: int, *, top: str = TOP, with_clones: bool = True
+    ) -> None:
         self.fs = fs
+        self.top = top
+        self.tops = (top, OUTSIDE)
         self.with_clones = with_clones
         self.went_back = False
         self.random = random.Random(seed)
         self.snapshots: list[str] = []
-        for path in (TOP, OUTSIDE):
-            for name in NAMES[:3]:
-                fs.mkdirs(f"{path}/{name}/{name}")
-                fs.write(f"{path}/{name}/e", 1)
-        fs.allow_snapshot(TOP)
+        for path in self.tops:
+            if not fs.exists(path):
+                self.fill(path)
+        fs.allow_snapshot(top)
+
+    def fill(self, path: str) -> None:
+        for name in NAMES[:3]:
+            self.fs.mkdirs(f"{path}/{name}/{name}")
+            self.fs.write(f"{path}/{name}/e", 1)
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
@@ -168,18 +176,18 @@ class History:
 
     def snapshot(self) -> None:
         name = f"s{len(self.snapshots)}"
-        self.fs.create_snapshot(TOP, name)
+        self.fs.create_snapshot(self.top, name)
         self.snapshots.append(name)
 
     def path(self) -> str:
         """A place in the tree, now and then outside of it."""
-        top = self.random.choices((TOP, OUTSIDE), (9, 1))[0]
+        top = self.random.choices(self.tops, (9, 1))[0]
         depth = self.random.choice((1, 1, 2, 2, 3))
         return "/".join((top, *(self.random.choice(NAMES) for _ in range(depth))))
 
     def existing(self) -> str:
         """Something that is there, if there is anything."""
-        path = self.random.choices((TOP, OUTSIDE), (9, 1))[0]
+        path = self.random.choices(self.tops, (9, 1))[0]
         for _ in range(self.random.choice((1, 1, 2, 3))):
             names = self.fs.names(path) if self.fs.info(path).is_directory else []
             if not names:
@@ -201,12 +209,12 @@ class History:
 
     def remove(self) -> None:
         path = self.existing()
-        if path not in (TOP, OUTSIDE):
+        if path not in self.tops:
             self.fs.delete(path, recursive=True)
 
     def rename(self) -> None:
         path = self.existing()
-        if path not in (TOP, OUTSIDE):
+        if path not in self.tops:
             self.fs.rename(path, self.path())
 
     def exchange(self) -> None:
@@ -214,12 +222,12 @@ class History:
         one, other = self.existing(), self.existing()
         if f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/"):
             return
-        if {TOP, OUTSIDE} & {one, other}:
+        if set(self.tops) & {one, other}:
             return
-        if self.fs.rename(one, f"{TOP}/between"):
+        if self.fs.rename(one, f"{self.top}/between"):
             self.fs.rename(other, one)
-            self.fs.rename(f"{TOP}/between", other)
-            self.fs.delete(f"{TOP}/between", recursive=True)
+            self.fs.rename(f"{self.top}/between", other)
+            self.fs.delete(f"{self.top}/between", recursive=True)
 
     def set(self) -> None:
         path = self.existing()
@@ -242,7 +250,7 @@ class History:
             return
         name = self.random.choice(self.snapshots)
         if self.random.random() < 0.5:
-            self.fs.rollback_snapshot(TOP, name)
+            self.fs.rollback_snapshot(self.top, name)
             self.went_back = True
         elif self.with_clones:
-            self.fs.clone_snapshot(TOP, name, self.path())
+            self.fs.clone_snapshot(self.top, name, self.path())

@@ -25,7 +25,9 @@ from cairnfs.namenode.reclaiming import SETTLING_MS
 from cairnfs.testing.model.snapshot_diff import turn
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 
-SEEDS = range(8)
+CLONE = "/clone"
+ORIGIN = ":origin"
+SEEDS = (*range(8), 78)  # where directories are turned inside out around a roll-back
 ROUNDS = 3
 STEPS = 14
 
@@ -39,9 +41,12 @@ def fs(tmp_path: Path) -> Iterator[ScratchClient]:
 
 def empty(client: ScratchClient) -> None:
     """What was rolled back would need its past as long as it is there."""
-    for snapshot in client.list_snapshots(TOP):
-        client.delete_snapshot(TOP, snapshot.name.decode())
-    for path in (TOP, OUTSIDE):
+    for path in (TOP, CLONE, OUTSIDE):
+        if not client.exists(path):
+            continue
+        if path != OUTSIDE:
+            for snapshot in client.list_snapshots(path):
+                client.delete_snapshot(path, snapshot.name.decode())
         client.delete(path, recursive=True)
     client.clock.advance(SETTLING_MS)
 
@@ -55,6 +60,24 @@ def test_applied_in_order_they_turn_one_state_into_the_other(fs: ScratchClient, 
     history.run(STEPS)
     for old, new in itertools.permutations((*history.snapshots, NOW), 2):
         check(fs, TOP, old, new, where(old), where(new))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_of_a_clone_since_it_was_made(fs: ScratchClient, seed: int) -> None:
+    origin = History(fs, seed)
+    for _ in range(ROUNDS):
+        origin.run(STEPS)
+        origin.snapshot()
+    last = origin.snapshots[-1]
+    fs.clone_snapshot(TOP, last, CLONE)
+    origin.run(STEPS)
+    history = History(fs, seed + 1000, top=CLONE)
+    for _ in range(ROUNDS):
+        history.run(STEPS)
+        history.snapshot()
+    for old, new in itertools.permutations((ORIGIN, *history.snapshots, NOW), 2):
+        places = [where(last) if name == ORIGIN else where(name, CLONE) for name in (old, new)]
+        check(fs, CLONE, old, new, *places)
 
 
 def test_on_a_shared_store(tmp_path: Path, postgres_dsn: str) -> None:

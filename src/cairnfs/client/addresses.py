@@ -40,6 +40,14 @@ def parse_url(url: str) -> Location:
     return Location(namenodes, user if at else None, slash + path or "/")
 
 
+def split_url(url: str) -> tuple[str, str]:
+    """A URL up to its path, and the path without a slash at its end; that of the root is empty."""
+    scheme, _, rest = url.partition("://")
+    authority, _, path = rest.partition("/")
+    names = [name for name in path.split("/") if name]
+    return f"{scheme}://{authority}", "".join(f"/{name}" for name in names)
+
+
 def _find_hosts(hosts: str, url: str) -> list[str]:
     if ":" in hosts or "," in hosts:
         return hosts.split(",")

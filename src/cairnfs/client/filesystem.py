@@ -23,6 +23,7 @@ from cairnfs.client.addresses import default_user, parse_url
 from cairnfs.client.administration import Administration
 from cairnfs.client.calls import PathLike
 from cairnfs.client.inherited_xattrs import InheritedXAttrs
+from cairnfs.client.job_output import JobOutput
 from cairnfs.client.messages import decode_block_location, decode_server_defaults
 from cairnfs.client.namenode import NameNodes
 from cairnfs.client.policies import StoragePolicies
@@ -72,7 +73,7 @@ def connect(
     )
 
 
-class FileSystem(InheritedXAttrs, StoragePolicies, Administration):
+class FileSystem(JobOutput, InheritedXAttrs, StoragePolicies, Administration):
     """A connection to a cluster; `close` it, or use it in a `with` statement."""
 
     def __init__(

@@ -131,6 +131,7 @@ class Snapshots(Namespace):
     def snapshot_diff(self, path: PathLike, old: str = "", new: str = "") -> Iterator[DiffEntry]:
         """What changed between two snapshots, however much that is; "" is the present.
 
+        Of a clone on CairnFS, ":origin" is what it began as.
         It comes a page at a time, except where the present is compared: that may change from
         one page to the next, and so comes as one answer.
         """
@@ -174,10 +175,8 @@ class Snapshots(Namespace):
 
     def create_snapshots(self, paths: Sequence[PathLike], name: str | None = None) -> list[str]:
         """Take a snapshot of each directory, all at one moment; their paths.  Only on CairnFS."""
-        if isinstance(paths, str):
-            raise IllegalArgumentException(f"{paths!r} is one path: give a list of them")
         request = cairn_pb2.CreateSnapshotsRequestProto(
-            snapshotRoots=map(self.absolute_path, paths)
+            snapshotRoots=map(self.absolute_path, _several(paths))
         )
         if name is not None:
             request.snapshotName = name
@@ -197,6 +196,20 @@ class Snapshots(Namespace):
         return self._call_cairn(
             "rollbackSnapshot", request, cairn_pb2.RollbackSnapshotResponseProto, "path"
         ).safetySnapshot
+
+    def rollback_snapshots(self, paths: Sequence[PathLike], name: str) -> list[str]:
+        """Roll several directories back together, each to its snapshot of that name.
+
+        All of them, or none; what they were before is kept in snapshots, whose names are
+        returned.  Only on CairnFS.
+        """
+        request = cairn_pb2.RollbackSnapshotsRequestProto(
+            paths=map(self.absolute_path, _several(paths)), snapshotName=name
+        )
+        response = self._call_cairn(
+            "rollbackSnapshots", request, cairn_pb2.RollbackSnapshotsResponseProto
+        )
+        return list(response.safetySnapshots)
 
     def clone_snapshot(self, path: PathLike, name: str, destination: PathLike) -> None:
         """Make a directory that begins as a snapshot, and can be written.  Only on CairnFS."""
@@ -270,3 +283,9 @@ class Snapshots(Namespace):
             raise UnsupportedOperationException(
                 f"{name} is not supported: what answers at {where} is no CairnFS"
             ) from None
+
+
+def _several(paths: Sequence[PathLike]) -> Sequence[PathLike]:
+    if isinstance(paths, str):
+        raise IllegalArgumentException(f"{paths!r} is one path: give a list of them")
+    return paths

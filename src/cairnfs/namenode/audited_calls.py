@@ -191,6 +191,11 @@ def _rollback_snapshot(request: cairn_pb2.RollbackSnapshotRequestProto) -> Event
     return "rollbackSnapshot", _snapshot(request.path, request.snapshotName), request.path
 
 
+def _rollback_snapshots(request: cairn_pb2.RollbackSnapshotsRequestProto) -> Event:
+    sources = [_snapshot(path, request.snapshotName) for path in request.paths]
+    return "rollbackSnapshots", _several(sources), _several(request.paths)
+
+
 def _clone_snapshot(request: cairn_pb2.CloneSnapshotRequestProto) -> Event:
     source = _snapshot(request.snapshotRoot, request.snapshotName)
     return "cloneSnapshot", source, request.destination
@@ -283,6 +288,8 @@ _CALLS = {
 _CAIRN_CALLS = {
     "createSnapshots": Audited(_create_snapshots, find_dst=_created_snapshots),
     "rollbackSnapshot": Audited(_rollback_snapshot),
+    "rollbackSnapshots": Audited(_rollback_snapshots),
+    "commitOutput": Audited(lambda request: ("commitOutput", request.src, request.dst)),
     "getSnapshotChanges": Audited(_snapshot_changes),
     "cloneSnapshot": Audited(_clone_snapshot),
     "createRootSnapshot": Audited(_nothing("createRootSnapshot")),

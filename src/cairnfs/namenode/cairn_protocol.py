@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode import client_policies, inherited_xattrs, rolling_back, view_calls
 from cairnfs.namenode.messages import encode_nothing
+from cairnfs.namenode.rolling_back import parse_several
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namenode.snapshot_messages import from_changes_cursor, to_changes
-from cairnfs.namesystem import rollback, schedules, snapshot_space, snapshots
+from cairnfs.namesystem import job_output, rollback, schedules, snapshot_space, snapshots
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.schedules import Plan, Schedule, ScheduleInfo
 from cairnfs.namesystem.snapshot_changes import snapshot_changes
@@ -19,23 +19,16 @@ from cairnfs.wire.protocols import CAIRN_PROTOCOL, as_text
 
 CALLS = Service(CAIRN_PROTOCOL)
 
-SNAPSHOTS_AT_ONCE_MAX = 1000
-
 _parse = FsPath.parse
 
 
 @CALLS.handler
 def create_snapshots(call: IncomingCall, request: cairn_pb2.CreateSnapshotsRequestProto) -> None:
     """Of several directories at one moment: all of them, or none."""
-    paths = tuple(map(_parse, request.snapshotRoots))
-    if not 0 < len(paths) <= SNAPSHOTS_AT_ONCE_MAX:
-        raise IllegalArgumentException(
-            f"createSnapshots takes 1 to {SNAPSHOTS_AT_ONCE_MAX} directories, not {len(paths)}"
-        )
     call.run(
         snapshots.create_snapshots,
         lambda taken: cairn_pb2.CreateSnapshotsResponseProto(snapshotPaths=taken),
-        paths,
+        parse_several(request.snapshotRoots, "createSnapshots"),
         as_text(request.snapshotName),
     )
 
@@ -81,6 +74,20 @@ def get_snapshot_changes(
         as_text(request.fromSnapshot),
         as_text(request.toSnapshot),
         from_changes_cursor(request.cursor),
+    )
+
+
+# Jobs
+
+
+@CALLS.handler
+def commit_output(call: IncomingCall, request: cairn_pb2.CommitOutputRequestProto) -> None:
+    call.run(
+        job_output.commit_output,
+        lambda done: cairn_pb2.CommitOutputResponseProto(moved=done.moved, removed=done.removed),
+        _parse(request.src),
+        _parse(request.dst),
+        request.mode,
     )
 
 

@@ -48,12 +48,16 @@ def create_snapshot(call: IncomingCall, request: pb.CreateSnapshotRequestProto) 
 
 @CALLS.handler
 def rename_snapshot(call: IncomingCall, request: pb.RenameSnapshotRequestProto) -> None:
+    path = _parse(request.snapshotRoot)
     if not request.snapshotNewName:
-        raise IOException("The new snapshot name is null or empty.")
+        raise IOException(
+            "The new snapshot name is null or empty."
+            f" It is for snapshot {as_text(request.snapshotOldName)} of {path}."
+        )
     call.run(
         snapshots.rename_snapshot,
         encode_nothing,
-        _parse(request.snapshotRoot),
+        path,
         as_text(request.snapshotOldName),
         as_text(request.snapshotNewName),
     )
@@ -61,12 +65,15 @@ def rename_snapshot(call: IncomingCall, request: pb.RenameSnapshotRequestProto) 
 
 @CALLS.handler
 def delete_snapshot(call: IncomingCall, request: pb.DeleteSnapshotRequestProto) -> None:
+    path = _parse(request.snapshotRoot)
     if not request.snapshotName:
-        raise IOException("The snapshot name is null or empty.")
+        raise IOException(
+            f"The snapshot name is null or empty. Name the one of {path} that is to be deleted."
+        )
     call.run(
         snapshots.delete_snapshot,
         encode_nothing,
-        _parse(request.snapshotRoot),
+        path,
         as_text(request.snapshotName),
     )
 

@@ -31,6 +31,7 @@ from cairnfs.namesystem import (
     directories,
     file_blocks,
     files,
+    job_output,
     lease_recovery,
     leases,
     located,
@@ -442,6 +443,16 @@ class ClientProtocol:
     def rollback_snapshot(self, path: str, name: str, safety: str = "") -> str:
         """Back to a snapshot; what is given up is in another one, if that is named."""
         return self._call(rollback.rollback_snapshot, FsPath.parse(path), name, safety)
+
+    def rollback_snapshots(self, paths: Sequence[str], name: str, safety: str) -> tuple[str, ...]:
+        """The same for several, together."""
+        parsed = tuple(map(FsPath.parse, paths))
+        return self._call(rollback.rollback_snapshots, parsed, name, safety)
+
+    def commit_output(
+        self, src: str, dst: str, mode: job_output.OutputMode = job_output.OutputMode.REPLACE
+    ) -> job_output.Committed:
+        return self._call(job_output.commit_output, FsPath.parse(src), FsPath.parse(dst), int(mode))
 
     def create_root_snapshot(self, name: str = "") -> RootSnapshot:
         return self._call(root_snapshot.create_root_snapshot, name)

@@ -117,9 +117,7 @@ class Reclaiming:
             if not self._is_ours():
                 return 0
             self._pace.begin()
-            self._pace.begin()
             await run(self._runner, Call(settle, (key,)))
-            await self._pace.rest()
             await self._pace.rest()
         return len(keys)
 

@@ -265,7 +265,7 @@ class Redundancy:
                 replicas.append(ReplicaView(target.node, target.storage, integrity, is_excess))
         return BlockView(
             length_bytes=facts.block.replica_bytes,
-            replication=facts.file.effective_replication,
+            replication=facts.replication,
             policy=policy_by_id(facts.policy_id or POLICY_UNSPECIFIED) or DEFAULT,
             replicas=tuple(replicas),
             state=facts.block.state,

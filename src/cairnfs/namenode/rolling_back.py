@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Collection
 
+from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode.call_tasks import answer_with
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namenode.snapshot_work import measure_work
@@ -23,6 +25,7 @@ from cairnfs.wire.protocols import CAIRN_PROTOCOL, as_text
 
 CALLS = Service(CAIRN_PROTOCOL)
 
+SNAPSHOTS_AT_ONCE_MAX = 1000
 SAFETY_PREFIX = "before-rollback-"
 _TOKEN_BYTES = 6
 
@@ -33,6 +36,20 @@ def rollback_snapshot(call: IncomingCall, request: cairn_pb2.RollbackSnapshotReq
         rollback.rollback_snapshot,
         lambda safety: cairn_pb2.RollbackSnapshotResponseProto(safetySnapshot=safety),
         FsPath.parse(request.path),
+        as_text(request.snapshotName),
+        name_safety_snapshot(call.key),
+    )
+
+
+@CALLS.handler
+def rollback_snapshots(
+    call: IncomingCall, request: cairn_pb2.RollbackSnapshotsRequestProto
+) -> None:
+    """Of several directories together: all of them, or none."""
+    call.run(
+        rollback.rollback_snapshots,
+        lambda safety: cairn_pb2.RollbackSnapshotsResponseProto(safetySnapshots=safety),
+        parse_several(request.paths, "rollbackSnapshots"),
         as_text(request.snapshotName),
         name_safety_snapshot(call.key),
     )
@@ -94,6 +111,15 @@ async def _root_snapshot_status(call: IncomingCall) -> cairn_pb2.GetRootSnapshot
 @CALLS.handler
 def get_snapshot_work(call: IncomingCall, request: cairn_pb2.GetSnapshotWorkRequestProto) -> None:
     answer_with(call, measure_work(call.namenode))
+
+
+def parse_several(paths: Collection[str], call: str) -> tuple[FsPath, ...]:
+    """The directories of a call that is about several of them."""
+    if not 0 < len(paths) <= SNAPSHOTS_AT_ONCE_MAX:
+        raise IllegalArgumentException(
+            f"{call} takes 1 to {SNAPSHOTS_AT_ONCE_MAX} directories, not {len(paths)}"
+        )
+    return tuple(map(FsPath.parse, paths))
 
 
 def to_root_snapshot(taken: RootSnapshot) -> cairn_pb2.RootSnapshotProto:

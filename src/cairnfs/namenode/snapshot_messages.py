@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode.messages import fill_status
+from cairnfs.namesystem.counterparts import Names
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshot_changes import ChangePage
 from cairnfs.namesystem.snapshot_changes import Position as ChangePosition
-from cairnfs.namesystem.snapshot_comparison import Names
 from cairnfs.namesystem.snapshot_diff import DiffEntry, DiffKind, DiffPage, Position, turn
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
 from cairnfs.wire.proto import cairn_pb2, hdfs_pb2
@@ -85,7 +86,9 @@ def to_diff_page(page: DiffPage) -> hdfs_pb2.SnapshotDiffReportListingProto:
     """A page, of which clients make a report when they have all.
 
     They look for what was created and deleted in a directory by the directory's number, and tell
-    it after the directory, which is why this has to be among what was modified.
+    it after the directory, which is why this has to be among what was modified.  What has the
+    number of something renamed they take for that.  Numbers are not of inodes, since one may be
+    shown twice, in a clone or after a roll-back; but of paths.
     """
     message = hdfs_pb2.SnapshotDiffReportListingProto()
     message.isFromEarlier = not page.is_turned  # else clients turn it round
@@ -98,13 +101,20 @@ def to_diff_page(page: DiffPage) -> hdfs_pb2.SnapshotDiffReportListingProto:
     for entry in page.entries:
         added = lists[entry.kind].add()
         added.fullpath = _join(entry.path)
-        added.fileId = entry.inode_id
-        added.dirId = entry.inode_id if entry.kind is DiffKind.MODIFIED else entry.parent_id
+        added.fileId = _number(_LABELS[entry.kind], entry.path)
+        is_modified = entry.kind is DiffKind.MODIFIED
+        added.dirId = _number("directory", entry.path if is_modified else entry.path[:-1])
         added.isReference = _is_reference(entry)
         if entry.target is not None:
             added.targetPath = _join(entry.target)
     fill_cursor(message.cursor, page.resume)
     return message
+
+
+def _number(what: str, path: Names) -> int:
+    """The same on every page, whichever NameNode it is asked from; Java's longs have a sign."""
+    digest = hashlib.blake2s(_join(path), digest_size=8, key=what.encode()).digest()
+    return int.from_bytes(digest) >> 1
 
 
 def _is_reference(entry: DiffEntry) -> bool:

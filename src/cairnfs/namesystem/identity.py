@@ -26,25 +26,42 @@ class Finder:
         self._found: dict[int, tuple[Inode, ...] | None] = {identity_of(root): ()}
         self._ways: dict[int, tuple[Inode, ...] | None] = {} if root.is_virtual else {root.id: ()}
         self._found[root.own_identity] = ()
+        self._sought: set[int] = set()
+        self._has_met_itself = False
 
     def find(self, identity: int) -> tuple[Inode, ...] | None:
         """The inodes on the way from the root, which is left out, to one of the tree; or None."""
-        if identity not in self._found:
-            self._found[identity] = self._climb(identity)
-        return self._found[identity]
+        if identity in self._found:
+            return self._found[identity]
+        if identity in self._sought:
+            # Of two directories that were turned inside out one is below the other, and one that
+            # has taken the other's place is below the one: there is no way by either of them.
+            self._has_met_itself = True
+            return None
+        had_before, self._has_met_itself = self._has_met_itself, False
+        self._sought.add(identity)
+        try:
+            found = self._climb(identity)
+        finally:
+            self._sought.remove(identity)
+        if not self._sought or not self._has_met_itself:
+            self._found[identity] = found
+            self._has_met_itself = False
+        self._has_met_itself |= had_before
+        return found
 
     def find_before(self, inode: Inode) -> tuple[Inode, ...] | None:
         """The way to an inode that has a row at a later time, and perhaps not yet here."""
-        return self.find(inode.own_identity) or self._find_place(inode.places)
+        return self.find(inode.own_identity) or self.find_place(inode.places)
 
-    def _find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
-        """What had no row of its own has never been moved in its directory, which may have been."""
+    def find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
+        """The way to what had no row yet, and so was where its origin had it in its directory."""
         if not places:
             return None
         place, *above = places
         way = self.find(place.parent)
         if way is None:
-            way = self._find_place(tuple(above))
+            way = self.find_place(tuple(above))
         if way is None:
             return None
         child = child_of(self._rows, way[-1] if way else self._root, place.name)

@@ -150,7 +150,8 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     origin: Origin | None = None
     is_virtual: bool = False  # found in an origin, hence without a row: never stored
 
-    # Files: the most replicas that an older version asks for which snapshots may still need.
+    # Files: the most replicas that an older version asks for, if snapshots needed that when it
+    # was superseded.  Whether they still do is looked at where it matters (`redundancy`).
     held_replication: int = 0
 
     known_as: int = 0  # the id that it had while it was found in an origin; see `identity`
@@ -219,11 +220,6 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
             )
         renamed = txid if self.renamed == OWN_TXID else self.renamed
         return msgspec.structs.replace(self, xattrs=xattrs, renamed=renamed, is_unstamped=False)
-
-    @property
-    def effective_replication(self) -> int:
-        """How many replicas the blocks of a file have: for itself and for its snapshots."""
-        return max(self.replication, self.held_replication)
 
     @property
     def is_directory(self) -> bool:

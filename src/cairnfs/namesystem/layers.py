@@ -42,6 +42,8 @@ _PAGE = 1000
 class Whiteout(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A name that a directory does not have, though its origin has it."""
 
+    moved: int = 0  # the inode that was there, if it was moved, and not deleted
+
 
 class Content(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Whose content it is that is not kept under the directory's own id."""
@@ -160,13 +162,13 @@ def rows_of_blocks(rows: Rows, file: Inode) -> tuple[Rows, InodeId]:
 # Changing.
 
 
-def hide(tx: Transaction, directory: Inode, name: bytes) -> None:
+def hide(tx: Transaction, directory: Inode, name: bytes, *, moved: int = 0) -> None:
     """A name is taken out of a directory; its origin may still have it."""
     if directory.origin is None:
         return
     key = whiteout_key(directory.children_id, name)
     if tx.get(key) is None and _child_of_origin(tx, directory.origin, name) is not None:
-        tx.put(key, Whiteout())
+        tx.put(key, Whiteout(moved))
 
 
 def materialize(tx: Transaction, inodes: tuple[Inode, ...]) -> tuple[Inode, ...]:
@@ -202,6 +204,13 @@ def share(tx: Transaction, origin: Origin) -> Origin:
     """The same origin for another directory, of which it was the content."""
     tx.add(origin.pin, _PINNED)
     return msgspec.structs.replace(origin, is_own=True)
+
+
+def of_another(origin: Origin | None) -> Origin | None:
+    """The same for a clone of a directory that was rolled back, whose own content it was."""
+    if origin is None:
+        return None
+    return msgspec.structs.replace(origin, below=of_another(origin.below), is_own=False)
 
 
 def release(tx: Transaction, origin: Origin) -> Key | None:
@@ -330,7 +339,8 @@ def _child_of_origin(rows: Rows, origin: Origin | None, name: bytes) -> Inode | 
 
 def _virtual(child: Inode, origin: Origin) -> Inode:
     if child.is_directory:
-        own = Origin(child.children_id, origin.txid, origin.pin, child.origin, origin.is_own)
+        below = child.origin if origin.is_own else of_another(child.origin)
+        own = Origin(child.children_id, origin.txid, origin.pin, below, origin.is_own)
     else:
         own = Origin(child.id, origin.txid, origin.pin, is_own=origin.is_own)
     return msgspec.structs.replace(

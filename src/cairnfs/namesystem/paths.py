@@ -206,7 +206,10 @@ class FsPath(msgspec.Struct, frozen=True, gc=False):
                 " another name before upgrading to the new release."
             )
         if self.snapshot_index >= 0:
-            raise HadoopIllegalArgumentException('".snapshot" is a reserved name.')
+            raise HadoopIllegalArgumentException(
+                f'".snapshot" is a reserved name. {self.text} cannot be created: that is where the'
+                " snapshots of a directory are found."
+            )
 
 
 ROOT = FsPath("/", ())

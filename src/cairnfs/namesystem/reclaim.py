@@ -16,11 +16,12 @@ in then, or of one above.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from cairnfs.blocks.checks import need_checks
+from cairnfs.blocks.checks import need_checks, put_check
 from cairnfs.blocks.invalidations import discard_block
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.blocks.reports import need_replicas
@@ -41,6 +42,7 @@ from cairnfs.store.base import Key, PastRow
 from cairnfs.store.schema import PAIR, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.moments import Moment
+from cairnfs.transaction.records import decode
 from cairnfs.transaction.rows import PastRows, ask_all
 from cairnfs.transaction.transaction import Transaction
 
@@ -88,10 +90,19 @@ class Needs:
         moments = [moment for moment in self._moments if moment.txid < until]
         return any(ask_all(lambda moment: self._has_block(moment, id), moments))
 
-    def holders_of_block(self, id: BlockId) -> list[Moment]:
-        """The snapshots that have a file that has this block."""
-        has = ask_all(lambda moment: self._has_block(moment, id), self._moments)
-        return [moment for moment, is_there in zip(self._moments, has, strict=True) if is_there]
+    def wishes_for_block(self, id: BlockId) -> dict[Moment, int]:
+        """The snapshots that have a file that has this block, and how many replicas it asks for."""
+        asked = ask_all(lambda moment: self._replication(moment, id), self._moments)
+        return {moment: count for moment, count in zip(self._moments, asked, strict=True) if count}
+
+    def _replication(self, moment: Moment, id: BlockId) -> int:
+        rows = self._at(moment.txid)
+        owners = [key[1] for key in rows.keys_of_id(Table.BLOCKS, id)]
+        shown = ask_all(lambda owner: self._has(moment, owner), owners)
+        files: list[Inode] = ask_all(
+            lambda owner: rows.get_by_id(Table.INODES, owner), itertools.compress(owners, shown)
+        )
+        return max((file.replication for file in files), default=0)
 
     def _has_block(self, moment: Moment, id: BlockId) -> bool:
         keys = self._at(moment.txid).keys_of_id(Table.BLOCKS, id)
@@ -224,13 +235,40 @@ def reclaim_past(tx: Transaction, removal: Key, rows: Sequence[PastRow], is_last
     # What a roll-back itself has written may have been kept for the snapshot before it.
     candidates = [row for row in rows if row.since <= txid + 1 and txid < row.until]
     shown = ask_all(lambda row: _is_shown(needs, row), candidates)
-    for row, is_shown in zip(candidates, shown, strict=True):
-        if not is_shown:
-            tx.forget_past(row.key, row.until)
+    forgotten = [row for row, is_shown in zip(candidates, shown, strict=True) if not is_shown]
+    _check_replicas(tx, forgotten)
+    for row in forgotten:
+        tx.forget_past(row.key, row.until)
     if is_last:
         tx.put(removal, Removal(work.deleted_ms, is_past_done=True))
     else:
         tx.put(removal, Removal(work.deleted_ms, rows[-1].until, *rows[-1].key))
+
+
+def _check_replicas(tx: Transaction, forgotten: Iterable[PastRow]) -> None:
+    """Have blocks looked at of which only a version that goes asked for so many replicas."""
+    rows = [row for row in forgotten if row.key[0] == Table.INODES]
+    versions: list[Inode] = [decode(Table.INODES, row.data) for row in rows]
+    files = [version for version in versions if version.is_file]
+    tables = (int(Table.INODES), int(Table.HELD))
+    tx.need(ids=[(table, file.id) for file in files for table in tables])
+    lowered = [file for file in files if file.replication > _replication_now(tx, file) > 0]
+
+    def blocks(file: Inode) -> list[tuple[Key, Block]]:
+        return tx.scan(Table.BLOCKS, file.id, b"", file.block_count) if file.block_count else []
+
+    for found in ask_all(blocks, lowered):
+        for _, block in found:
+            put_check(tx, block.id, at_once=True)
+
+
+def _replication_now(tx: Transaction, file: Inode) -> int:
+    """How many replicas are asked for now; of one that was deleted, last; 0: it is gone."""
+    now: Inode | None = tx.get_by_id(Table.INODES, file.id)
+    if now is None:
+        held: Orphan | None = tx.get_by_id(Table.HELD, file.id)
+        now = None if held is None else held.inode
+    return 0 if now is None else now.replication
 
 
 def _is_shown(needs: Needs, row: PastRow) -> bool:

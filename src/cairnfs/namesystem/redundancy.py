@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -28,6 +29,7 @@ from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import ROOT_KEY, way_to
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
 from cairnfs.namesystem.policy_changes import is_used, policy_id_at
+from cairnfs.namesystem.reclaim import TXID_MAX, Needs
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.rows import ask_all
@@ -38,10 +40,10 @@ Settled = tuple[BlockId, Check | None, CheckQueue | None]
 
 
 class BlockFacts(msgspec.Struct, frozen=True, gc=False):
-    """A block, its file, and what DataNodes have of it or have to delete."""
+    """A block, and what DataNodes have of it or have to delete."""
 
     block: Block
-    file: Inode  # that wants most replicas, if several have the block
+    replication: int  # the most that a file or a snapshot which has the block asks for
     replicas: list[tuple[StorageNumber, Replica]]
     deleting: list[tuple[StorageNumber, Invalidation]]
     news: Check | None  # in the queue NEW
@@ -62,7 +64,12 @@ def inspect_blocks(tx: Transaction, block_ids: Sequence[BlockId]) -> list[BlockF
     files = [key[1] for id in block_ids for key, _ in tx.list_by_id(Table.BLOCKS, id)]
     tx.need(ids=[(int(Table.INODES), file) for file in dict.fromkeys(files)])
     need_placements(tx, block_ids)
-    return ask_all(lambda block_id: _inspect(tx, block_id, has_policies), block_ids)
+
+    @functools.cache  # it looks through all snapshots, and is rarely asked
+    def needs() -> Needs:
+        return Needs(tx, TXID_MAX)
+
+    return ask_all(lambda block_id: _inspect(tx, block_id, has_policies, needs), block_ids)
 
 
 @operation()
@@ -115,13 +122,14 @@ def forget_replicas(tx: Transaction, block_id: BlockId, storages: Sequence[Stora
             tx.delete(key)
 
 
-def _inspect(tx: Transaction, block_id: BlockId, has_policies: bool) -> BlockFacts | None:
+def _inspect(
+    tx: Transaction, block_id: BlockId, has_policies: bool, needs: Callable[[], Needs]
+) -> BlockFacts | None:
     newest = newest_row(tx, block_id)
     found = [_file_of(tx, key[1]) for key, _ in tx.list_by_id(Table.BLOCKS, block_id)]
     files = [file for file in found if file is not None]
     if newest is None or not files:
         return None  # deleted, and to be reclaimed
-    file = max(files, key=lambda each: each.effective_replication)
     deleting = [
         (StorageNumber(key[1]), order)
         for key, order in tx.list_by_id(Table.INVALIDATIONS, block_id)
@@ -132,7 +140,10 @@ def _inspect(tx: Transaction, block_id: BlockId, has_policies: bool) -> BlockFac
     if has_policies or placement is not None:
         policy_id = _policy_of(tx, files, placement)
     replicas = replicas_of(tx, block_id)
-    return BlockFacts(newest[1], file, replicas, deleting, news, policy_id, placement)
+    replication = max(file.replication for file in files)
+    if any(file.held_replication > replication for file in files):
+        replication = max([replication, *needs().wishes_for_block(block_id).values()])
+    return BlockFacts(newest[1], replication, replicas, deleting, news, policy_id, placement)
 
 
 def _policy_of(tx: Transaction, files: Sequence[Inode], placement: Placement | None) -> int | None:

@@ -64,7 +64,7 @@ def rename(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath) -> bool:
     destination = resolve_link_to_create(tx, caller, dst)
     is_directory = destination.target is not None and destination.target.is_directory
     if is_directory and not source.path.is_root:
-        destination = _inside(tx, destination, source.path.name)
+        destination = look_inside(tx, destination, source.path.name)
     _check_permissions(tx, caller, source, destination, to_trash=False)
     try:
         inode = _check_source(tx, source)
@@ -77,7 +77,7 @@ def rename(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath) -> bool:
         return False
     if destination.target is not None or destination.parent is None:
         return False
-    _move(tx, source, destination, inode)
+    move(tx, source, destination, inode)
     return True
 
 
@@ -115,10 +115,10 @@ def rename2(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath, options: 
     if replaced is not None:
         check_without_snapshots(tx, destination, replaced)
         detach(tx, destination.ancestors, replaced)
-    _move(tx, source, destination, inode)
+    move(tx, source, destination, inode)
 
 
-def _inside(tx: Transaction, directory: Lookup, name: bytes) -> Lookup:
+def look_inside(tx: Transaction, directory: Lookup, name: bytes) -> Lookup:
     """The place of `name` in a directory that was found."""
     assert directory.target is not None
     path = directory.path.child(name)
@@ -179,8 +179,18 @@ def _check_overwrite(
         tx.expect_empty(Table.INODES, replaced.children_id)
 
 
-def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) -> None:
-    """Take the inode out of one directory and put it into another."""
+def move(
+    tx: Transaction,
+    source: Lookup,
+    destination: Lookup,
+    inode: Inode,
+    *,
+    from_detached: bool = False,
+) -> None:
+    """Take the inode out of one directory and put it into another.
+
+    `from_detached`: the first one is no longer part of the tree, and counted nowhere.
+    """
     if inode.is_directory:
         tx.require_alone()
     note_move(tx, source, destination, inode)
@@ -188,13 +198,14 @@ def _move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode) ->
     counts = subtree(tx, inode)
     old, new = source.ancestors, destination.ancestors
     shared = 0  # directories above both
-    for a, b in zip(old, new, strict=False):
-        if a.id != b.id:
-            break
-        shared += 1
-    remove_entry(tx, old, counts, skip=shared)
+    if not from_detached:
+        for a, b in zip(old, new, strict=False):
+            if a.id != b.id:
+                break
+            shared += 1
+        remove_entry(tx, old, counts, skip=shared)
     tx.delete(key_of(inode))
-    hide(tx, old[-1], inode.name)
+    hide(tx, old[-1], inode.name, moved=inode.id)
     moved = replace(
         inheritance.moved(source, inode),
         parent_id=InodeId(parent.children_id),

@@ -11,6 +11,7 @@ they were, as they were.  A roll-back that would remove one of them is refused. 
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import msgspec
@@ -19,7 +20,6 @@ from cairnfs.blocks.records import block_key
 from cairnfs.errors import (
     FileAlreadyExistsException,
     FileNotFoundException,
-    IOException,
     SnapshotException,
 )
 from cairnfs.namesystem import inheritance, leases
@@ -36,6 +36,7 @@ from cairnfs.namesystem.layers import (
     copy_blocks,
     layered_key,
     materialize,
+    of_another,
     pin,
     share,
     shared_blocks,
@@ -92,6 +93,20 @@ def rollback_snapshot(
             f"Cannot roll {lookup.path} back to snapshot {name}: it does not exist."
         )
     return roll_back(tx, lookup, inode, snapshot, safety)
+
+
+@operation(at_most_once=True, solitary=True)
+def rollback_snapshots(
+    tx: Transaction, caller: Caller, paths: tuple[FsPath, ...], name: str, safety: str
+) -> tuple[str, ...]:
+    """The same for several, each to its snapshot of that name: all of them, or none."""
+    found = [resolve_owned(tx, caller, path)[0].path for path in paths]
+    for above, below in itertools.permutations(found, 2):
+        if above == below or above.is_ancestor_of(below):
+            raise SnapshotException(
+                f"{above} and {below} cannot be rolled back together: one is in the other"
+            )
+    return tuple(rollback_snapshot.function(tx, caller, path, name, safety) for path in paths)
 
 
 def roll_back(
@@ -190,8 +205,6 @@ def clone_snapshot(
         raise FileAlreadyExistsException(f"{lookup.path} already exists: nothing was cloned")
     check_parent_exists(lookup)
     check_ancestor_access(caller, lookup, Access.WRITE)
-    if lookup.path.is_root:
-        raise IOException("the root cannot be made by cloning")
     clone = msgspec.structs.replace(
         snapshot.root.closed,
         id=InodeId(tx.next_inode_id()),
@@ -210,7 +223,7 @@ def clone_snapshot(
     then = tx.at(snapshot.txid)
     if clone.is_directory:
         root = snapshot.root
-        held = pin(tx, origin.id, root.children_id, snapshot.txid, root.origin)
+        held = pin(tx, origin.id, root.children_id, snapshot.txid, of_another(root.origin))
         clone = msgspec.structs.replace(clone, origin=held)
         tx.put_new(layered_key(held, clone.id), Layered())
         totals = copied(then.totals(root.id))

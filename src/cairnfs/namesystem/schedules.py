@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from cairnfs.errors import FileNotFoundException, IllegalArgumentException, SnapshotException
+from cairnfs.errors import FileNotFoundException, IllegalArgumentException
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.lookup import path_of, resolve_owned
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.snapshot_records import schedule_key
-from cairnfs.namesystem.snapshots import check_name
+from cairnfs.namesystem.snapshots import check_name, check_snapshottable
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.records import register
@@ -123,11 +123,11 @@ def plan(schedule: Schedule, taken: Iterable[Taken], now_ms: int) -> Plan:
     kept: set[str] = set()
     is_due = False
     for count, period in _periods(schedule):
-        seen: list[object] = []
+        seen: set[object] = set()
         for each in own:
             bucket = period(_time(each.created_ms))
             if bucket not in seen:
-                seen.append(bucket)
+                seen.add(bucket)
                 if len(seen) > count:
                     break
                 kept.add(each.name)
@@ -148,20 +148,23 @@ def check_schedule(schedule: Schedule, path: FsPath) -> None:
     """It has a name for its snapshots, and keeps some."""
     check_name(name_for(schedule, 0), path)
     if not schedule.prefix:
-        raise IllegalArgumentException("The names of a schedule's snapshots have to begin somehow")
+        raise IllegalArgumentException(
+            f"The names of the snapshots that a schedule takes of {path} have to begin somehow"
+        )
     counts = msgspec.structs.astuple(schedule)[1:]
     if any(not 0 <= count <= KEEP_MAX for count in counts):
-        raise IllegalArgumentException(f"A schedule keeps up to {KEEP_MAX} of each, not {counts}")
+        raise IllegalArgumentException(
+            f"A schedule of {path} keeps up to {KEEP_MAX} of each, not {counts}"
+        )
     if not any(counts):
-        raise IllegalArgumentException("A schedule that keeps nothing would delete everything")
+        raise IllegalArgumentException(
+            f"A schedule of {path} that keeps nothing would delete everything: say how many to keep"
+        )
 
 
 def _snapshottable(tx: Transaction, caller: Caller, path: FsPath) -> Inode:
     lookup, inode = resolve_owned(tx, caller, path)
-    if not inode.is_snapshottable:
-        raise SnapshotException(
-            f"Directory is not a snapshottable directory: {lookup.path}; allow it first"
-        )
+    check_snapshottable(lookup, inode)
     return inode
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from cairnfs.errors import SnapshotException
+from cairnfs.namesystem.counterparts import Names, Side, names_of
 from cairnfs.namesystem.identity import identity_of
 from cairnfs.namesystem.inodes import Inode, Kind
 from cairnfs.namesystem.layers import totals_of
@@ -27,9 +28,7 @@ from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.snapshot_comparison import (
     Comparison,
     Directory,
-    Names,
     Pair,
-    Side,
     is_modified,
     name_of,
 )
@@ -210,9 +209,10 @@ class Changes:
             return path, [], self._below(directory, old, new, path, (*directory.new_path, new.name))
         way = states.find_new(path, old)
         if way is not None:
-            now, target = way[-1], tuple(inode.name for inode in way)
+            now, target = way[-1], names_of(way)
             txid = self._txid_of_both(old, now, directory)
-            found = [_change(ChangeKind.MOVED_OUT, path, old, txid, target)]
+            id = states.id_of_both(old, now)
+            found = [Change(ChangeKind.MOVED_OUT, path, target, id, old.kind, txid)]
             if not old.is_directory or not states.is_changed(old, now):
                 return path, found, None
             return path, found, self._below(directory, old, now, path, target)
@@ -238,9 +238,10 @@ class Changes:
             return self._keep(directory, (*directory.old_path, old.name), path, old, new)
         way = states.find_old(path, new)
         if way is not None and states.is_walked(way):
-            before, source = way[-1], tuple(inode.name for inode in way)
+            before, source = way[-1], names_of(way)
             txid = self._txid_of_both(before, new, directory)
-            moved = _change(ChangeKind.MOVED_IN, path, new, txid, source)
+            id = states.id_of_both(before, new)
+            moved = Change(ChangeKind.MOVED_IN, path, source, id, new.kind, txid)
             _, found, below = self._keep(directory, source, path, before, new)
             return path, [moved, *found], below
         is_elsewhere = states.is_from_elsewhere(new, states.new)
@@ -282,10 +283,11 @@ class Changes:
     def _is_touched(self, old: Inode, new: Inode) -> bool:
         """Whether names have come to or gone from a directory, or its time was set.
 
-        Taking a snapshot touches the directory it is of, which is no change of that.
+        Taking a snapshot touches the directory it is of, which is no change of that; nor is it
+        one that a clone was made later than its origin.
         """
         states = self._states
-        if new is states.new.root and new.is_snapshottable:
+        if new is states.new.root and (new.is_snapshottable or states.earlier.is_origin):
             return False
         before, after = totals_of(states.old.rows, old), totals_of(states.new.rows, new)
         if old.id == new.id and not old.is_virtual and not new.is_virtual:
@@ -324,7 +326,5 @@ def _mtime_of(inode: Inode, totals: Totals) -> int:
     return totals.mtime_ms if totals.touched else inode.mtime_ms
 
 
-def _change(
-    kind: ChangeKind, path: Names, inode: Inode, txid: int, other: Names | None = None
-) -> Change:
-    return Change(kind, path, other, identity_of(inode), inode.kind, txid)
+def _change(kind: ChangeKind, path: Names, inode: Inode, txid: int) -> Change:
+    return Change(kind, path, None, identity_of(inode), inode.kind, txid)

@@ -1,9 +1,4 @@
-"""The two states that a diff compares, and which inode of one is which of the other.
-
-An inode is the same in both if it has the same identity (`identity`).  In a clone, and after a
-roll-back of a directory below, a tree may show one identity twice: then the one that was there
-before is *itself*, and the other one stands for it only at its own place.
-"""
+"""The two states that a diff compares: walking both trees at once, and what differs in them."""
 
 from __future__ import annotations
 
@@ -12,34 +7,26 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from cairnfs.blocks.records import block_key
-from cairnfs.namesystem.identity import Finder, identity_of
-from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, XAttr
-from cairnfs.namesystem.layers import (
-    Identity,
-    child_of,
-    children_of,
-    identity_key,
-    parent_of,
-    rows_of_blocks,
+from cairnfs.namesystem.counterparts import (
+    Counterparts,
+    Names,
+    Side,
+    Way,
+    is_anywhere,
+    is_plain,
 )
+from cairnfs.namesystem.identity import identity_of
+from cairnfs.namesystem.inodes import Inode, InodeId, XAttr
+from cairnfs.namesystem.layers import child_of, children_of, identity_key, rows_of_blocks
 from cairnfs.store.base import FOREVER, PRESENT, Count
 from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import PastRows
 
-Names = tuple[bytes, ...]
 Pair = tuple[Inode | None, Inode | None]
 """What a name stands for on the old side and on the new one."""
 
 _PAGE = 500
 _BLOCKS_AHEAD = 4  # of each file, which most do not exceed
-
-
-class Side(msgspec.Struct, frozen=True, gc=False):
-    """One of the two states that are compared; what is not committed is in neither."""
-
-    rows: PastRows
-    root: Inode
-    txid: int
 
 
 class Directory(msgspec.Struct, frozen=True, gc=False):
@@ -61,8 +48,7 @@ class Comparison:
         self.new = new
         self.earlier, self.later = sorted((old, new), key=lambda side: side.txid)
         self._check = check
-        self._in_old = Finder(old.rows, old.root)
-        self._in_new = Finder(new.rows, new.root)
+        self._counterparts = Counterparts(old, new)
 
     @property
     def is_over(self) -> bool:
@@ -150,7 +136,7 @@ class Comparison:
             for pair in page
             if pair[0] != pair[1]
             for inode in pair
-            if inode is not None and _is_plain(inode)
+            if inode is not None and is_plain(inode)
             for index in range(min(inode.block_count, _BLOCKS_AHEAD))
         ]
         for side in (self.old, self.new):
@@ -179,31 +165,24 @@ class Comparison:
 
     def is_same(self, directory: Directory, old: Inode, new: Inode) -> bool:
         """Whether what is under one name in both is one inode."""
-        if identity_of(old) != identity_of(new):
-            return False
-        if _is_plain(old) and _is_plain(new):
-            return True
-        return self._stands_for_itself(self.old, (*directory.old_path, old.name), old) == (
-            self._stands_for_itself(self.new, (*directory.new_path, new.name), new)
-        )
+        if is_plain(old) and is_plain(new):
+            return old.id == new.id
+        old_path, new_path = (*directory.old_path, old.name), (*directory.new_path, new.name)
+        return self._counterparts.are_same(old_path, old, new_path, new)
 
-    def find_new(self, path: Names, inode: Inode) -> tuple[Inode, ...] | None:
+    def find_new(self, path: Names, inode: Inode) -> Way | None:
         """The way to where an inode of the old side is on the new one."""
-        if _has_own_id(inode) and (found := self._in_new.find(inode.id)):
-            return found
-        if not self._is_itself(self.old, path, inode):
-            return None
-        return self._in_new.find(identity_of(inode)) or None
+        return self._counterparts.find_new(path, inode)
 
-    def find_old(self, path: Names, inode: Inode) -> tuple[Inode, ...] | None:
+    def find_old(self, path: Names, inode: Inode) -> Way | None:
         """The way to where an inode of the new side was on the old one."""
-        if _has_own_id(inode) and (found := self._in_old.find(inode.id)):
-            return found
-        if not self._is_itself(self.new, path, inode):
-            return None
-        return self._in_old.find(identity_of(inode)) or None
+        return self._counterparts.find_old(path, inode)
 
-    def is_walked(self, way: tuple[Inode, ...]) -> bool:
+    def id_of_both(self, old: Inode, new: Inode) -> int:
+        """By which an inode that is on both sides is known."""
+        return self._counterparts.id_of_both(old, new)
+
+    def is_walked(self, way: Way) -> bool:
         """Whether who walks the old side comes to the end of a way of it.
 
         A directory below which nothing has changed is passed over, also one that is gone: what
@@ -238,37 +217,17 @@ class Comparison:
         )
         return Directory(old, new, old_path, new_path, txid, is_layered)
 
-    def _is_itself(self, side: Side, path: Names, inode: Inode) -> bool:
-        """Whether an inode is where its identity is found."""
-        if _is_plain(inode):
-            return True
-        finder = self._in_old if side is self.old else self._in_new
-        return finder.path(identity_of(inode)) == path
-
-    def _stands_for_itself(self, side: Side, path: Names, inode: Inode) -> bool:
-        """The same, or it is found nowhere: what came back by a roll-back after it was deleted."""
-        if self._is_itself(side, path, inode):
-            return True
-        if not inode.is_virtual or inode.origin is None or not inode.origin.is_own:
-            return False
-        finder = self._in_old if side is self.old else self._in_new
-        identity = identity_of(inode)
-        if finder.path(identity) is not None:
-            return False
-        known: Identity | None = side.rows.get(identity_key(identity))
-        return not _is_anywhere(side.rows, identity if known is None else known.inode_id)
-
     def is_from_elsewhere(self, inode: Inode, side: Side) -> bool:
         """Whether what is in one tree only, on this side, is or was outside of the other one."""
         if inode.is_virtual:
             return False
         if side is self.earlier:
             now = self.later.rows.at(PRESENT)
-            return _is_anywhere(self.later.rows, inode.id) or _is_anywhere(now, inode.id)
+            return is_anywhere(self.later.rows, inode.id) or is_anywhere(now, inode.id)
         entered = inode.entered
         if entered is not None and entered[0] < self.earlier.txid <= entered[1]:
             return True
-        return _is_anywhere(self.earlier.rows, inode.id)
+        return is_anywhere(self.earlier.rows, inode.id)
 
     # What is different.
 
@@ -281,31 +240,13 @@ class Comparison:
         return _content(self.old.rows, old) != _content(self.new.rows, new)
 
 
-def _is_plain(inode: Inode) -> bool:
-    """Whether an inode has a row and an id that were never another one's."""
-    return not inode.is_virtual and not inode.known_as
-
-
-def _has_own_id(inode: Inode) -> bool:
-    """Whether an inode of a clone has a row: then its id is that of no other one."""
-    return bool(inode.places) and not inode.is_virtual
-
-
 def _is_layered(old: Inode, new: Inode) -> bool:
     """Whether the content of a directory is not what it was, or began as that of another one."""
     return old.children_id != new.children_id or old.origin is not None or new.origin is not None
 
 
 def _is_one(old: Inode, new: Inode) -> bool:
-    return identity_of(old) == identity_of(new) and _is_plain(old) and _is_plain(new)
-
-
-def _is_anywhere(rows: PastRows, id: int) -> bool:
-    """Whether an inode could be reached, wherever."""
-    found: Inode | None = rows.get_by_id(Table.INODES, id)
-    while found is not None and found.id != ROOT_ID:
-        found = parent_of(rows, found)
-    return found is not None
+    return identity_of(old) == identity_of(new) and is_plain(old) and is_plain(new)
 
 
 def _content(rows: PastRows, file: Inode) -> list[tuple[int, int]]:

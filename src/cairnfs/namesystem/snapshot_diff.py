@@ -18,13 +18,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from cairnfs.namesystem.inodes import Inode, InodeId
+from cairnfs.namesystem.counterparts import Names, names_of
+from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.snapshot_comparison import (
     Comparison,
     Directory,
-    Names,
     Pair,
     is_modified,
     name_of,
@@ -53,8 +53,6 @@ class DiffEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: DiffKind
     path: Names
     target: Names | None  # of what was renamed
-    inode_id: InodeId
-    parent_id: InodeId  # of the directory in which the difference is
     is_directory: bool
 
 
@@ -138,7 +136,7 @@ class Report:
         """What is told of each name that is looked at, behind a place."""
         old, new = self._states.old.root, self._states.new.root
         if resume is None:
-            entries = self._modified((), old, new, old.id)
+            entries = self._modified((), old, new)
             resume = Position((), (bool(entries),))
             yield resume, entries
         if not old.is_directory:
@@ -189,42 +187,38 @@ class Report:
         if new is not None and self._states.is_same(directory, old, new):
             return new, (*directory.new_path, new.name)
         found = self._states.find_new((*directory.old_path, old.name), old)
-        return (found[-1], tuple(each.name for each in found)) if found else None
+        return (found[-1], names_of(found)) if found else None
 
     def _compare(self, walked: _Walked, pair: Pair) -> list[DiffEntry]:
         """What is told of a name; the first time that it is not the same, the directory too."""
         directory = walked.directory
         assert directory.old is not None
         old, new = pair
-        id = directory.old.id
         path = (*directory.old_path, name_of(pair))
         if old is not None and new is not None and self._states.is_same(directory, old, new):
-            return self._modified(path, old, new, id)
+            return self._modified(path, old, new)
         entries: list[DiffEntry] = []
         if not walked.is_told:
             walked.is_told = True
-            entries.append(_entry(DiffKind.MODIFIED, directory.old_path, directory.old, id))
+            entries.append(_entry(DiffKind.MODIFIED, directory.old_path, directory.old))
         if old is not None:
-            entries += self._gone(path, old, id)
+            entries += self._gone(path, old)
         if new is not None and not self._is_told_where_it_was(directory, new):
-            entries.append(_entry(DiffKind.CREATED, path, new, id))
+            entries.append(_entry(DiffKind.CREATED, path, new))
         return entries
 
-    def _gone(self, path: Names, inode: Inode, parent_id: InodeId) -> list[DiffEntry]:
+    def _gone(self, path: Names, inode: Inode) -> list[DiffEntry]:
         """An inode that is not there any more, but perhaps elsewhere in the tree."""
         found = self._states.find_new(path, inode)
         if not found:
-            return [_entry(DiffKind.DELETED, path, inode, parent_id)]
-        renamed = msgspec.structs.replace(
-            _entry(DiffKind.RENAMED, path, inode, parent_id),
-            target=tuple(each.name for each in found),
-        )
-        return [renamed, *self._modified(path, inode, found[-1], parent_id)]
+            return [_entry(DiffKind.DELETED, path, inode)]
+        renamed = DiffEntry(DiffKind.RENAMED, path, names_of(found), inode.is_directory)
+        return [renamed, *self._modified(path, inode, found[-1])]
 
-    def _modified(self, path: Names, old: Inode, new: Inode, parent_id: InodeId) -> list[DiffEntry]:
+    def _modified(self, path: Names, old: Inode, new: Inode) -> list[DiffEntry]:
         """Whether an inode itself is different; a new time alone does not count."""
         if is_modified(old, new) or (old != new and self._states.is_rewritten(old, new)):
-            return [_entry(DiffKind.MODIFIED, path, old, parent_id)]
+            return [_entry(DiffKind.MODIFIED, path, old)]
         return []
 
     def _is_told_where_it_was(self, directory: Directory, inode: Inode) -> bool:
@@ -232,12 +226,12 @@ class Report:
         found = self._states.find_old((*directory.new_path, inode.name), inode)
         if not found:
             return False
-        path = tuple(each.name for each in found)
+        path = names_of(found)
         return all(
             self._states.find_new(path[: depth + 1], above)
             for depth, above in enumerate(found[:-1])
         )
 
 
-def _entry(kind: DiffKind, path: Names, inode: Inode, parent_id: InodeId) -> DiffEntry:
-    return DiffEntry(kind, path, None, inode.id, parent_id, inode.is_directory)
+def _entry(kind: DiffKind, path: Names, inode: Inode) -> DiffEntry:
+    return DiffEntry(kind, path, None, inode.is_directory)

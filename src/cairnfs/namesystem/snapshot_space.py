@@ -96,12 +96,13 @@ def _exclusive(tx: Transaction, since: int) -> dict[tuple[int, int], int]:
     for block, replication in blocks.values():
         if any(_is_live(tx, key) for key, _ in tx.list_by_id(Table.BLOCKS, block.id)):
             continue
-        holders = needs.holders_of_block(block.id)
-        if len(holders) == 1:
-            [moment] = holders
-            size = block.length_bytes * replication
+        wishes = needs.wishes_for_block(block.id)
+        for moment in wishes:
+            others = [count for other, count in wishes.items() if other != moment]
+            left = max(replication, *others) if others else 0
             place = (moment.txid, moment.inode_id)
-            held[place] = held.get(place, 0) + size
+            freed_bytes = block.replica_bytes * (max(replication, *wishes.values()) - left)
+            held[place] = held.get(place, 0) + freed_bytes
     return held
 
 
@@ -137,7 +138,9 @@ def _collect_file(
     after = b""
     while page := tx.scan(Table.BLOCKS, id, after, _PAGE):
         after = page[-1][0][2]
-        blocks.update((block.id, (block, replication)) for _, block in page)
+        for _, block in page:
+            _, known = blocks.get(block.id, (block, 0))
+            blocks[block.id] = (block, max(known, replication))
 
 
 def _is_live(tx: Transaction, key: Key) -> bool:

@@ -204,7 +204,7 @@ def check_without_snapshots(tx: Transaction, lookup: Lookup, inode: Inode) -> No
         holder = lookup.path if inode.snapshots else _find_below(tx, lookup.path)
         raise SnapshotException(
             f"The directory {lookup.path} cannot be deleted since {holder or 'something below it'}"
-            " is snapshottable and already has snapshots"
+            " is snapshottable and already has snapshots; delete those first"
         )
 
 

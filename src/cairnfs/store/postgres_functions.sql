@@ -343,3 +343,48 @@ BEGIN
     INSERT INTO members VALUES (id_, epoch_, 0, NULL, address_, clock_timestamp(), expiry_);
     RETURN NEXT;
 END $$;
+
+
+-- Rows of one prefix behind a name as they were after a TxID: current still, or among the past
+-- rows; of those that came and went at some time only, if told so.  In windows of so many rows,
+-- whether they were there then or not: else each page of a directory that has little of what it
+-- had, or has much more now, would be looked for up to the directory's end.
+CREATE FUNCTION cairn_scan_past(
+    of_t integer, of_a bigint, after bytea, most bigint,
+    first bigint, last bigint, txid bigint)
+RETURNS TABLE (b bytea, since bigint, data bytea, until bigint) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    forever CONSTANT bigint := 9223372036854775807;
+    last_name CONSTANT bytea := decode(repeat('ff', 256), 'hex');  -- no name is as long
+    width bigint := 2 * most + 32;
+    window_end bytea;
+    taken bigint;
+BEGIN
+    LOOP
+        SELECT ends.b INTO window_end FROM (
+            (SELECT r.b FROM records r WHERE r.t = of_t AND r.a = of_a AND r.b > after
+                ORDER BY r.t, r.a, r.b OFFSET width LIMIT 1)
+            UNION ALL
+            (SELECT p.b FROM past p WHERE p.t = of_t AND p.a = of_a AND p.b > after
+                ORDER BY p.t, p.a, p.b, p.until OFFSET width LIMIT 1)) ends
+            ORDER BY ends.b LIMIT 1;
+        RETURN QUERY
+            (SELECT r.b, r.since, r.data, 0::bigint FROM records r
+                WHERE r.t = of_t AND r.a = of_a AND r.b > after
+                    AND r.b <= coalesce(window_end, last_name)
+                    AND r.since BETWEEN first AND txid AND last = forever
+                ORDER BY r.t, r.a, r.b LIMIT most)
+            UNION ALL
+            (SELECT p.b, p.since, p.data, p.until FROM past p
+                WHERE p.t = of_t AND p.a = of_a AND p.b > after
+                    AND p.b <= coalesce(window_end, last_name)
+                    AND p.until > txid AND p.until <= last AND p.since BETWEEN first AND txid
+                ORDER BY p.t, p.a, p.b, p.until LIMIT most)
+            ORDER BY 1 LIMIT most;
+        GET DIAGNOSTICS taken = ROW_COUNT;
+        most := most - taken;
+        EXIT WHEN window_end IS NULL OR most <= 0;
+        after := window_end;
+        width := 2 * width;
+    END LOOP;
+END $$;

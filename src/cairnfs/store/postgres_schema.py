@@ -34,6 +34,7 @@ MIGRATIONS: dict[int, str] = {
     5: "ALTER TABLE totals ADD reserved_bytes bigint NOT NULL DEFAULT 0",
     # Inherited attributes: who does not know of them would lose what rows have of them.
     6: "SELECT",
+    7: "SELECT",  # a function more
 }
 """`version -> script` that brings the tables of that version to the next one."""
 

@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any
 
 from cairnfs.store.base import (
-    FOREVER,
     NO_TOTALS,
     Batch,
     Count,
@@ -113,14 +112,8 @@ _PARTS = {
         " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::text::bytea[],"
         " {3}::text::bigint[], {4}::text::bigint[], {5}::text::bigint[], {6}::text::bigint[])"
         " WITH ORDINALITY u (t, a, after, most, first, last, txid, n)"
-        " CROSS JOIN LATERAL ((SELECT b, since, data, 0::bigint AS until FROM records"
-        " WHERE t = u.t AND a = u.a AND b > u.after AND since BETWEEN u.first AND u.txid"
-        f" AND u.last = {FOREVER}"
-        " ORDER BY t, a, b LIMIT u.most)"
-        " UNION ALL (SELECT b, since, data, until FROM past"
-        " WHERE t = u.t AND a = u.a AND b > u.after AND until > u.txid AND until <= u.last"
-        " AND since BETWEEN u.first AND u.txid"
-        " ORDER BY t, a, b, until LIMIT u.most) ORDER BY b LIMIT u.most) r"
+        " CROSS JOIN LATERAL cairn_scan_past("
+        "u.t, u.a, u.after, u.most, u.first, u.last, u.txid) r"
     ),
     _PAST_TOTALS: (
         "SELECT {part}, u.n, s.mtime_ms, NULL::bytea, s.touched, s.data,"

@@ -39,7 +39,7 @@ from __future__ import annotations
 import enum
 import struct
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 
 class Table(enum.IntEnum):

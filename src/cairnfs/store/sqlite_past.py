@@ -24,6 +24,8 @@ from cairnfs.store.base import (
 )
 from cairnfs.store.sqlite_backlog import Backlog
 
+WINDOW_ROWS_MIN = 32
+
 _SELECT_ROW = (
     "SELECT since, data, until FROM past WHERE t = ?1 AND a = ?2 AND b = ?3"
     " AND until > ?4 AND since <= ?4 ORDER BY until LIMIT 1"
@@ -34,13 +36,20 @@ _SELECT_ID = (
 )
 _SELECT_SCAN = (
     "SELECT b, since, data, until FROM (SELECT b, since, data, 0 AS until FROM records"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since BETWEEN ?6 AND ?5 AND ?7 = ?8"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND b <= ?9 AND since BETWEEN ?6 AND ?5 AND ?7 = ?8"
     " ORDER BY b LIMIT ?4)"
     " UNION ALL SELECT b, since, data, until FROM (SELECT b, since, data, until FROM past"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?5 AND until <= ?7"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND b <= ?9 AND until > ?5 AND until <= ?7"
     " AND since BETWEEN ?6 AND ?5 ORDER BY b LIMIT ?4)"
     " ORDER BY b LIMIT ?4"
 )
+_FIND_WINDOW_END = (
+    "SELECT min(b) FROM (SELECT b FROM (SELECT b FROM records"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 ORDER BY b LIMIT 1 OFFSET ?4)"
+    " UNION ALL SELECT b FROM (SELECT b FROM past"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 ORDER BY b LIMIT 1 OFFSET ?4))"
+)
+_LAST_NAME = b"\xff" * 256  # no name is as long
 _SELECT_PRESENT = (
     "SELECT b, since, data FROM records"
     " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since >= ?5 ORDER BY b LIMIT ?4"
@@ -93,15 +102,34 @@ class PastReads:
     def scan(self, scan: Scan) -> list[Row]:
         if self._now.backlog.changes_below(scan.table, scan.a):
             self._now.write_backlog()
-        t, a, after, limit, since, until = scan
+        t, a = scan.table, scan.a
         if self._txid >= PRESENT:
-            found = self._fetch(_SELECT_PRESENT, (t, a, after, limit, since))
+            found = self._fetch(_SELECT_PRESENT, (t, a, scan.after, scan.limit, scan.since))
         else:
-            self._settle_past()
-            found = self._fetch(
-                _SELECT_SCAN, (t, a, after, limit, self._txid, since, until, FOREVER)
-            )
+            found = self._scan_windows(scan)
         return [Row((t, a, b), *rest) for b, *rest in found]
+
+    def _scan_windows(self, scan: Scan) -> list[Any]:
+        """As far as need be, in steps of so many rows, whether they were there then or not.
+
+        Else each page of a directory that has little of what it had, or has much more now, would
+        be looked for up to the directory's end.
+        """
+        self._settle_past()
+        t, a, after, limit, since, until = scan
+        found: list[Any] = []
+        width = 2 * limit + WINDOW_ROWS_MIN
+        while True:
+            ((end,),) = self._fetch(_FIND_WINDOW_END, (t, a, after, width))
+            lacking = limit - len(found)
+            found += self._fetch(
+                _SELECT_SCAN,
+                (t, a, after, lacking, self._txid, since, until, FOREVER, end or _LAST_NAME),
+            )
+            if end is None or len(found) == limit:
+                return found
+            after = end
+            width *= 2
 
     def totals(self, id: int) -> Totals:
         totals = self._now.totals(id)

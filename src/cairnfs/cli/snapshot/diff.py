@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cairnfs.client.records import DiffEntry, SnapshotChange
 
 PRESENT = "."
+ORIGIN = ":origin"
 _COLOURS = {
     **{"+": GREEN, "-": RED, "M": YELLOW, "R": CYAN},
     **{"CREATED": GREEN, "DELETED": RED, "MODIFIED": YELLOW, "MOVED_OUT": CYAN, "MOVED_IN": CYAN},
@@ -71,6 +72,8 @@ def _describe_change(change: SnapshotChange) -> _Described:
 
 
 def _describe(name: str) -> str:
+    if name == ORIGIN:
+        return "the origin"
     return f"snapshot {name}" if name else "the present"
 
 

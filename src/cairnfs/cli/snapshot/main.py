@@ -76,7 +76,9 @@ def make_parser() -> argparse.ArgumentParser:
         parsers[name].add_argument(
             "--wait", action="store_true", help=f"{what} everything is reclaimed, on CairnFS"
         )
-    parsers["diff"].add_argument("old", metavar="OLD", help="a snapshot; . is the present")
+    parsers["diff"].add_argument(
+        "old", metavar="OLD", help="a snapshot; . is the present, :origin what a clone began as"
+    )
     parsers["diff"].add_argument("new", nargs="?", default=".", metavar="NEW", help="(.)")
     parsers["diff"].add_argument(
         "--changes", action="store_true", help="in five categories with TxIDs, in order to apply"

@@ -35,6 +35,46 @@ class RollbackSnapshotResponseProto(_message.Message):
     safetySnapshot: str
     def __init__(self, safetySnapshot: _Optional[str] = ...) -> None: ...
 
+class RollbackSnapshotsRequestProto(_message.Message):
+    __slots__ = ("paths", "snapshotName")
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOTNAME_FIELD_NUMBER: _ClassVar[int]
+    paths: _containers.RepeatedScalarFieldContainer[str]
+    snapshotName: str
+    def __init__(self, paths: _Optional[_Iterable[str]] = ..., snapshotName: _Optional[str] = ...) -> None: ...
+
+class RollbackSnapshotsResponseProto(_message.Message):
+    __slots__ = ("safetySnapshots",)
+    SAFETYSNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    safetySnapshots: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, safetySnapshots: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CommitOutputRequestProto(_message.Message):
+    __slots__ = ("src", "dst", "mode")
+    class Mode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        REPLACE: _ClassVar[CommitOutputRequestProto.Mode]
+        ADD: _ClassVar[CommitOutputRequestProto.Mode]
+        REPLACE_PARTITIONS: _ClassVar[CommitOutputRequestProto.Mode]
+    REPLACE: CommitOutputRequestProto.Mode
+    ADD: CommitOutputRequestProto.Mode
+    REPLACE_PARTITIONS: CommitOutputRequestProto.Mode
+    SRC_FIELD_NUMBER: _ClassVar[int]
+    DST_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    src: str
+    dst: str
+    mode: CommitOutputRequestProto.Mode
+    def __init__(self, src: _Optional[str] = ..., dst: _Optional[str] = ..., mode: _Optional[_Union[CommitOutputRequestProto.Mode, str]] = ...) -> None: ...
+
+class CommitOutputResponseProto(_message.Message):
+    __slots__ = ("moved", "removed")
+    MOVED_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    moved: int
+    removed: int
+    def __init__(self, moved: _Optional[int] = ..., removed: _Optional[int] = ...) -> None: ...
+
 class CloneSnapshotRequestProto(_message.Message):
     __slots__ = ("snapshotRoot", "snapshotName", "destination")
     SNAPSHOTROOT_FIELD_NUMBER: _ClassVar[int]
