@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark.drivers import run_driver
 from tests.spark.files import Files
 
 from cairnfs.testing.cluster import Cluster
@@ -25,7 +20,6 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 FILES = 16
 ROWS = 50  # of a file
 DRIVER = Path(__file__).parent / "streaming_driver.py"
-RUN_LIMIT_S = 240.0
 
 
 def test_a_stream_goes_on_after_its_driver_was_killed(
@@ -56,7 +50,7 @@ def test_a_stream_goes_on_after_its_driver_was_killed(
         path.write_text(json.dumps(given))
         return path
 
-    run_driver(arguments("killed", rolling=False), until=lambda: commits() >= 3)
+    run_driver(DRIVER, arguments("killed", rolling=False), until=lambda: commits() >= 3)
     assert commits() < FILES
     [killed] = files.names(logs)
     # The log is as its writer left it, open and without an end, and readers see what was flushed.
@@ -65,7 +59,7 @@ def test_a_stream_goes_on_after_its_driver_was_killed(
     assert "SparkListenerJobEnd" in events
     assert "SparkListenerApplicationEnd" not in events
 
-    application = run_driver(arguments("whole", rolling=True), until=None)
+    application = run_driver(DRIVER, arguments("whole", rolling=True), until=None)
     # One less than files if it was killed before it had put down what the next batch would be.
     assert commits() in (FILES - 1, FILES)
     sink = spark.read.parquet(f"{directory}/sink")
@@ -81,30 +75,3 @@ def read_events(log: str) -> list[str]:
     """The events of a log, but for the last line, which may be cut."""
     lines = log[: log.rfind("\n") + 1].splitlines()
     return [json.loads(line)["Event"] for line in lines]
-
-
-def run_driver(arguments: Path, *, until: Callable[[], bool] | None) -> str:
-    """Run to the end, or kill -9 as soon as something is so; what it said last."""
-    output = arguments.with_suffix(".out")
-    with output.open("w") as stdout:
-        process = subprocess.Popen(
-            [sys.executable, str(DRIVER), str(arguments)],
-            stdout=stdout,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    try:
-        if until is None:
-            assert process.wait(RUN_LIMIT_S) == 0
-        else:
-            deadline_s = time.monotonic() + RUN_LIMIT_S
-            while not until():
-                assert process.poll() is None, "the driver has ended before it was killed"
-                assert time.monotonic() < deadline_s
-                time.sleep(0.05)
-    finally:
-        # The driver is Python and a JVM: both are in its session.
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    return (output.read_text().split() or [""])[-1]

@@ -308,6 +308,9 @@ _CAIRN_CALLS = {
     "explainXAttrs": Audited(_src("explainXAttrs")),
     "openView": Audited(_path("openView")),
     "scanView": Audited(_nothing("scanView")),
+    "getViewChanges": Audited(_nothing("getViewChanges")),
+    "listAllSnapshots": Audited(_nothing("listAllSnapshots")),
+    "listLeases": Audited(_nothing("listLeases")),
 }
 
 AUDITED: dict[Method, Audited] = {

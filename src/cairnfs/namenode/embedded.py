@@ -46,6 +46,7 @@ from cairnfs.namesystem import (
     symlinks,
     tree_scan,
     truncate,
+    view_changes,
     views,
     xattr_explanation,
     xattrs,
@@ -416,8 +417,10 @@ class ClientProtocol:
     def list_snapshottable(self) -> list[snapshots.SnapshottableInfo]:
         return self._call(snapshots.list_snapshottable)
 
-    def open_view(self, path: str) -> views.View:
-        return self._call(views.open_view, FsPath.parse(path))
+    def open_view(
+        self, path: str, txid: int = 0, limit_ms: int = views.VIEW_LIMIT_MS
+    ) -> views.View:
+        return self._call(views.open_view, FsPath.parse(path), txid, limit_ms)
 
     def renew_view(self, number: int) -> views.View:
         return self._call(views.renew_view, number)
@@ -437,8 +440,21 @@ class ClientProtocol:
         part: tree_scan.Part,
         cursor: tree_scan.Cursor | None = None,
         limit: int = tree_scan.PAGE_INODES,
+        details: int = 0,
     ) -> tree_scan.ScanPage:
-        return self._call(tree_scan.scan_part, view, part, cursor, limit)
+        return self._call(tree_scan.scan_part, view, part, cursor, limit, details)
+
+    def is_view_current(self, view: int) -> bool:
+        return self._call(view_changes.is_view_current, view)
+
+    def view_changes(
+        self,
+        old: int,
+        new: int,
+        resume: snapshot_changes.Position | None = None,
+        limit: int = snapshot_changes.CHANGES_LIMIT,
+    ) -> snapshot_changes.ChangePage:
+        return self._call(view_changes.view_changes, old, new, resume, limit)
 
     def rollback_snapshot(self, path: str, name: str, safety: str = "") -> str:
         """Back to a snapshot; what is given up is in another one, if that is named."""

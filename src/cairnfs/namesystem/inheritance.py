@@ -116,6 +116,11 @@ def find_row(inode: Inode, name: XAttrName) -> XAttr | None:
     return None
 
 
+def inherited_names(root: Inode) -> list[XAttrName]:
+    """The attributes of which there may be values that are inherited."""
+    return [name_of(declared) for declared in _inherited(root)]
+
+
 def find_decision(rows: Iterable[XAttr], name: XAttrName) -> Decision:
     for row in rows:
         if name_of(row) == name:

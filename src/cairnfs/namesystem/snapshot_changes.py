@@ -33,7 +33,7 @@ from cairnfs.namesystem.snapshot_comparison import (
     name_of,
 )
 from cairnfs.namesystem.snapshot_sides import compare
-from cairnfs.store.base import PRESENT, Totals
+from cairnfs.store.base import FOREVER, PRESENT, Totals
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -96,20 +96,27 @@ def snapshot_changes(
     An empty name means now; since that does not stay as it is, all changes up to it come at once.
     """
     states = compare(tx, caller, path, old, new, is_first=resume is None)
-    if states.is_over:
-        return ChangePage([], None)
-    is_one_answer = states.later.txid == PRESENT
+    if states.later.txid != PRESENT:
+        return page_of_changes(states, resume, limit)
+    page = page_of_changes(states, None, PRESENT_LIMIT + 1, looks_max=FOREVER)
+    if len(page.changes) > PRESENT_LIMIT:
+        raise SnapshotException(
+            f"There are more than {PRESENT_LIMIT} changes of {path} between snapshot"
+            f" {old or new} and now: take a snapshot, and compare with that"
+        )
+    return page
+
+
+def page_of_changes(
+    states: Comparison, resume: Position | None, limit: int, looks_max: int = LOOKS_MAX
+) -> ChangePage:
+    """Some of the changes from one state to another, behind a place."""
     changes: list[Change] = []
-    for looks, (place, found) in enumerate(Changes(states).walk(resume), 1):
-        changes += found
-        if is_one_answer:
-            if len(changes) > PRESENT_LIMIT:
-                raise SnapshotException(
-                    f"There are more than {PRESENT_LIMIT} changes of {path} between snapshot"
-                    f" {old or new} and now: take a snapshot, and compare with that"
-                )
-        elif len(changes) >= limit or looks >= LOOKS_MAX:
-            return ChangePage(changes, place)
+    if not states.is_over:
+        for looks, (place, found) in enumerate(Changes(states).walk(resume), 1):
+            changes += found
+            if len(changes) >= limit or looks >= looks_max:
+                return ChangePage(changes, place)
     return ChangePage(changes, None)
 
 

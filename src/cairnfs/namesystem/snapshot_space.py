@@ -63,7 +63,9 @@ def snapshot_space(
     earliest = min(snapshot.txid for snapshot in chosen.values())
     exclusive = _exclusive(tx, earliest)
     return [
-        SnapshotSpace(name, _referenced(tx, snapshot), exclusive.get((snapshot.txid, inode.id), 0))
+        SnapshotSpace(
+            name, referenced_bytes(tx, snapshot), exclusive.get((snapshot.txid, inode.id), 0)
+        )
         for name, snapshot in chosen.items()
     ]
 
@@ -77,7 +79,8 @@ def _snapshots(tx: Transaction, inode: Inode) -> dict[bytes, Snapshot]:
     return found
 
 
-def _referenced(tx: Transaction, snapshot: Snapshot) -> int:
+def referenced_bytes(tx: Transaction, snapshot: Snapshot) -> int:
+    """What a snapshot shows, with all replicas."""
     root = snapshot.root
     if root.kind is Kind.DIRECTORY:
         return copied(tx.at(snapshot.txid).totals(root.id)).counts[Count.SPACE_BYTES]

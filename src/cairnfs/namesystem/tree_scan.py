@@ -1,96 +1,47 @@
 """Reading a whole tree at one moment, in parts that are read at the same time.
 
-A *part* is what is directly in a directory under a range of names, or everything below the
-directories among it, or both.  `split_part` makes parts of about the same size of a larger one,
-without looking at more than one directory: each directory knows how much is below it.
-`scan_part` reads a part page by page.
-
-The order within a part: what is in a directory, then, directory by directory, what is below.
+`split_part` makes parts of about the same size of a larger one, without looking at more than one
+directory: each directory knows how much is below it.  `scan_part` reads a part page by page, in
+the order of `tree_walk`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
+from cairnfs.blocks.records import Block
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.layers import child_of, children_of, totals_of
-from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.permissions import Access, Caller, check_access
-from cairnfs.namesystem.views import View, find_view
-from cairnfs.store.base import Count, Totals
+from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.permissions import Caller
+from cairnfs.namesystem.tree_blocks import read_blocks, read_replicas
+from cairnfs.namesystem.tree_parts import (
+    FORMAT,
+    Cursor,
+    Detail,
+    Found,
+    KnownReplica,
+    Listed,
+    Part,
+    ScanPage,
+    Sized,
+    Split,
+    StoredListing,
+    encode_page,
+)
+from cairnfs.namesystem.tree_walk import Step, Tree
+from cairnfs.namesystem.views import find_view
+from cairnfs.store.base import Count, Stored
+from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.records import decode, encode
 from cairnfs.transaction.transaction import Transaction
 
-FORMAT = 1  # of the records that readers are sent
 PAGE_INODES = 10_000
-PAGE_DIRECTORIES = 1_000  # listed for one page, however little is in them
+PAGE_BLOCKS = 20_000  # of the files of one page, where they are told
 SPLIT_CHILDREN = 20_000  # looked at by one split
 _LISTED_AT_ONCE = 1_000
 
-Names = tuple[bytes, ...]
-
-
-class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Some of what is below the directory of a view."""
-
-    path: Names = ()  # of a directory, from that of the view on
-    after: bytes = b""  # names in it behind this one,
-    until: bytes = b""  # up to this one; empty: to the last
-    entries: bool = True  # what has these names
-    below: bool = True  # and all that is below the directories of these names
-
-    @property
-    def is_first(self) -> bool:
-        """Whether it is the one to which the directory of the view itself belongs."""
-        return self.entries and not self.path and not self.after
-
-
-class Cursor(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How far a part was read: up to a name in a directory."""
-
-    path: Names
-    after: bytes
-
-
-class Sized(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A part, and how many inodes are in it."""
-
-    part: Part
-    inodes: int
-    is_large: bool = False  # to be split in its turn
-
-
-class Split(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Parts of a part, and what was not looked at; None: that was all."""
-
-    parts: list[Sized]
-    rest: Part | None
-
-
-class Found(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An inode; a directory comes with its totals."""
-
-    inode: Inode
-    totals: Totals | None = None
-
-
-class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Inodes of one directory; without a path, the directory of the view itself."""
-
-    path: Names | None
-    id: InodeId
-    found: list[Found]
-
-
-class ScanPage(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Some of a part, and where to go on; None: that was all."""
-
-    listed: list[Listed]
-    cursor: Cursor | None
+_Raw = msgspec.Raw
 
 
 @operation(mutates=False, walks=True)
@@ -101,21 +52,22 @@ def scan_part(
     part: Part,
     cursor: Cursor | None = None,
     limit: int = PAGE_INODES,
+    details: int = 0,
 ) -> ScanPage:
-    """A page of the inodes of a part."""
-    tree = _Tree(tx, caller, find_view(tx, caller, view))
+    """A page of the inodes of a part; `details` are flags of `Detail`."""
+    with_attributes = bool(details & Detail.ATTRIBUTES)
+    tree = Tree(tx, caller, find_view(tx, caller, view), with_attributes=with_attributes)
     limit = min(limit, PAGE_INODES)
-    listed: list[Listed] = []
+    page = _Page(tx, tree, details)
     if cursor is None and part.is_first:
-        listed.append(tree.describe_root())
-    inodes = 0
-    for directories, (path, directory, children) in enumerate(tree.walk(part, cursor, limit), 1):
-        if children:
-            listed.append(Listed(path, directory.id, tree.describe(children)))
-        inodes += len(children)
-        if inodes >= limit or directories >= PAGE_DIRECTORIES:
-            return ScanPage(listed, Cursor(path, children[-1].name if children else b""))
-    return ScanPage(listed, None)
+        page.add_root()
+    left = limit
+    for step in tree.walk(part, cursor, limit):
+        left -= step.cost
+        last = page.add(step)
+        if left <= 0 or page.is_full:
+            return page.end(Cursor(step.place.path, last))
+    return page.end(None)
 
 
 @operation(mutates=False, walks=True)
@@ -123,20 +75,105 @@ def split_part(tx: Transaction, caller: Caller, view: int, part: Part, inodes: i
     """Parts of a part, with about as many inodes as asked for, or a directory that has more."""
     if inodes < 1:
         raise IllegalArgumentException(f"A part has 1 inode or more, not {inodes}")
-    tree = _Tree(tx, caller, find_view(tx, caller, view))
-    directory = tree.find(part.path)
-    tree.check(directory, part.path)
+    tree = Tree(tx, caller, find_view(tx, caller, view))
+    place = tree.find(part.path)
+    tree.check(place)
     cutter = _Cutter(part, inodes)
     looked = 0
-    for children in tree.pages(directory, part.after, part.until, _LISTED_AT_ONCE):
-        totals = tree.totals_of(children) if part.below else {}
-        for child in children:
-            below = totals[child.name].counts[Count.INODES] if child.name in totals else 0
-            cutter.add(child.name, below)
-        looked += len(children)
+    for rows in tree.pages(place, part.after, part.until, _LISTED_AT_ONCE):
+        found = tree.places(place, rows) if part.below else []
+        below = {each.path[-1]: each.totals.counts[Count.INODES] for each in found}
+        for row in rows:
+            cutter.add(row[1], below.get(row[1], 0))
+        looked += len(rows)
         if looked >= SPLIT_CHILDREN:
             return cutter.end(is_over=False)
     return cutter.end(is_over=True)
+
+
+class _Page:
+    """A page that is being made."""
+
+    def __init__(self, tx: Transaction, tree: Tree, details: int) -> None:
+        self._tx = tx
+        self._tree = tree
+        self._has_blocks = bool(details & (Detail.BLOCKS | Detail.REPLICAS))
+        self._has_replicas = bool(details & Detail.REPLICAS)
+        self._listed: list[StoredListing] = []
+        self._storages: set[int] = set()
+        self._blocks = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are too many blocks on it for more."""
+        return self._blocks >= PAGE_BLOCKS
+
+    def add_root(self) -> None:
+        """The directory of the view itself."""
+        tree = self._tree
+        root = tree.find(())
+        self._listed.append(
+            StoredListing(
+                None,
+                root.directory.parent_id,
+                [_Raw(encode(root.directory))],
+                [0],
+                {0: root.totals},
+                inherited=tree.entering,
+            )
+        )
+
+    def add(self, step: Step) -> bytes:
+        """What is in a directory, as far as there is room; up to which name."""
+        rows = step.rows
+        if not rows:
+            return b""
+        files: dict[int, Inode] = {}
+        if self._has_blocks:
+            rows, files = self._with_room(rows)
+        totals = {}
+        if step.below:
+            for n, row in enumerate(rows):
+                below = step.below.get(row[1])
+                if below is not None:
+                    totals[n] = below.totals
+        blocks = read_blocks(self._tree.rows, files.items()) if files else {}
+        self._listed.append(
+            StoredListing(
+                step.place.path,
+                step.place.directory.id,
+                [_Raw(row[3]) for row in rows],
+                [row[2] for row in rows],
+                totals,
+                {n: [_Raw(row[3]) for row in found] for n, found in blocks.items()},
+                self._read_replicas(blocks) if self._has_replicas else {},
+                step.place.inherited,
+            )
+        )
+        return rows[-1][1]
+
+    def end(self, cursor: Cursor | None) -> ScanPage:
+        return ScanPage(encode_page(self._listed), cursor, tuple(sorted(self._storages)))
+
+    def _with_room(self, rows: list[Stored]) -> tuple[list[Stored], dict[int, Inode]]:
+        """The first of the rows, and the files with blocks among them."""
+        files = {}
+        for n, row in enumerate(rows):
+            inode: Inode = decode(Table.INODES, row[3])
+            if inode.block_count:
+                files[n] = inode
+                self._blocks += inode.block_count
+                if self.is_full:
+                    return rows[: n + 1], files
+        return rows, files
+
+    def _read_replicas(self, blocks: dict[int, list[Stored]]) -> dict[int, list[KnownReplica]]:
+        found: list[Block] = [
+            decode(Table.BLOCKS, row[3]) for rows in blocks.values() for row in rows
+        ]
+        replicas = read_replicas(self._tx, found)
+        self._storages.update(each.storage for known in replicas.values() for each in known)
+        return replicas
 
 
 class _Cutter:
@@ -177,118 +214,16 @@ class _Cutter:
         self._size = 0
 
 
-_Step = tuple[Names, Inode, list[Inode]]
-"""A directory, and some of its children."""
-
-
-class _Tree:
-    """The tree of a view, as far as the caller may read it."""
-
-    def __init__(self, tx: Transaction, caller: Caller, view: View) -> None:
-        self._rows: Rows = tx.at(view.txid)
-        self._caller = caller
-        self._view = view
-
-    def find(self, path: Names) -> Inode:
-        return self._way_to(path)[-1]
-
-    def check(self, directory: Inode, path: Names) -> None:
-        """The caller may list a directory."""
-        if self._caller.is_superuser:
-            return
-        where = FsPath.parse(self._view.path)
-        for name in path:
-            where = where.child(name)
-        check_access(self._caller, directory, Access.READ_EXECUTE, where)
-
-    def pages(
-        self, directory: Inode, after: bytes, until: bytes, limit: int
-    ) -> Iterator[list[Inode]]:
-        """The children of a directory, of a range of names; each page has at least one."""
-        while page := children_of(self._rows, directory, after, limit):
-            is_last = len(page) < limit
-            if until and page[-1].name > until:
-                is_last = True
-                page = [child for child in page if child.name <= until]
-                if not page:
-                    return
-            yield page
-            if is_last:
-                return
-            after = page[-1].name
-
-    def totals_of(self, inodes: list[Inode]) -> dict[bytes, Totals]:
-        """Of those of a directory's children that are directories, by their names."""
-        directories = [inode for inode in inodes if inode.is_directory]
-        self._rows.need(totals=[inode.id for inode in directories if not inode.is_virtual])
-        return {inode.name: totals_of(self._rows, inode) for inode in directories}
-
-    def describe_root(self) -> Listed:
-        root = self._view.root
-        found = Found(root, totals_of(self._rows, root))
-        return Listed(None, root.parent_id, [found])
-
-    def describe(self, inodes: list[Inode]) -> list[Found]:
-        totals = self.totals_of(inodes)
-        return [Found(inode, totals.get(inode.name)) for inode in inodes]
-
-    def walk(self, part: Part, cursor: Cursor | None, limit: int) -> Iterator[_Step]:
-        """What is in each directory of a part, behind a cursor; nothing, if it is empty."""
-        stack: list[tuple[Names, Iterator[Inode]]] = []
-        if cursor is None:
-            cursor = Cursor(part.path, part.after)
-        way = self._way_to(cursor.path)
-        depth = len(part.path)
-        for level in range(depth, len(cursor.path)):
-            path = cursor.path[:level]
-            until = part.until if level == depth else b""
-            below = self._directories(way[level], cursor.path[level], until, limit)
-            stack.append((path, below))
-        is_top = len(cursor.path) == depth
-        directory = way[-1]
-        self.check(directory, cursor.path)
-        if part.entries or not is_top:
-            until = part.until if is_top else b""
-            for children in self.pages(directory, cursor.after, until, limit):
-                yield cursor.path, directory, children
-        if part.below:
-            after, until = (part.after, part.until) if is_top else (b"", b"")
-            stack.append((cursor.path, self._directories(directory, after, until, limit)))
-        while stack:
-            above, directories = stack[-1]
-            below_it = next(directories, None)
-            if below_it is None:
-                stack.pop()
-                continue
-            path = (*above, below_it.name)
-            self.check(below_it, path)
-            found: list[Inode] = []
-            is_empty = True
-            for children in self.pages(below_it, b"", b"", limit):
-                is_empty = False
-                yield path, below_it, children
-                found += [child for child in children if child.is_directory]
-            if is_empty:
-                yield path, below_it, []
-            stack.append((path, iter(found)))
-
-    def _directories(
-        self, directory: Inode, after: bytes, until: bytes, limit: int
-    ) -> Iterator[Inode]:
-        """Those of the children that are directories."""
-        if totals_of(self._rows, directory).counts[Count.DIRECTORIES]:
-            for children in self.pages(directory, after, until, limit):
-                yield from (child for child in children if child.is_directory)
-
-    def _way_to(self, path: Names) -> list[Inode]:
-        """The inodes from the view's directory to one below it."""
-        way = [self._view.root]
-        for name in path:
-            child = child_of(self._rows, way[-1], name) if way[-1].is_directory else None
-            if child is None or not child.is_directory:
-                raise IllegalArgumentException(
-                    f"There is no directory {name!r} on the way of a part in {self._view.path}:"
-                    " a part belongs to the view that it was made for"
-                )
-            way.append(child)
-        return way
+__all__ = [
+    "FORMAT",
+    "Cursor",
+    "Detail",
+    "Found",
+    "Listed",
+    "Part",
+    "ScanPage",
+    "Sized",
+    "Split",
+    "scan_part",
+    "split_part",
+]

@@ -10,13 +10,14 @@ A schema, `.schema("path string, length bigint")`, chooses the columns that are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     EqualTo,
     Filter,
     InputPartition,
@@ -25,15 +26,21 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-import cairnfs
-from cairnfs.client.addresses import parse_url
 from cairnfs.errors import FileNotFoundException, IllegalArgumentException
-from cairnfs.namesystem.tree_scan import Part
-from cairnfs.spark.inode_table import COLUMNS, arrow_schema, to_batch
-from cairnfs.spark.views import find_view, open_view
+from cairnfs.spark.attribute_table import ATTRIBUTES
+from cairnfs.spark.block_tables import BLOCKS, REPLICAS
+from cairnfs.spark.change_stream import STREAM_OPTIONS, ChangeStream
+from cairnfs.spark.change_table import CHANGES, FROM, TO
+from cairnfs.spark.inode_table import INODES
+from cairnfs.spark.lease_table import LEASES
+from cairnfs.spark.snapshot_table import SNAPSHOTS
+from cairnfs.spark.tables import PART_INODES, Request, Table, locate, positive
 
-TABLES = ("inodes",)
-PART_INODES = 100_000
+TABLES: dict[str, Table[Any]] = {
+    table.name: table
+    for table in (INODES, BLOCKS, REPLICAS, SNAPSHOTS, ATTRIBUTES, LEASES, CHANGES)
+}
+_OPTIONS = (FROM, TO, *STREAM_OPTIONS)
 
 
 class CairnDataSource(DataSource):
@@ -49,13 +56,21 @@ class CairnDataSource(DataSource):
             raise IllegalArgumentException(
                 "the data source cairn is given no path: load it from hdfs://namenode:8020/path"
             )
-        table = options.get("table", TABLES[0])
-        if table not in TABLES:
+        name = options.get("table", INODES.name)
+        if name not in TABLES:
             raise IllegalArgumentException(
-                f"the data source cairn has no table {table!r}, but {', '.join(TABLES)}"
+                f"the data source cairn has no table {name!r}, but {', '.join(TABLES)}"
             )
-        self._tree = Tree(path, options.get("user"), parse_url(path).path)
-        self._inodes = _positive(options.get("inodes", str(PART_INODES)))
+        self._table = name
+        namenodes, user, top = locate(path)
+        self._request = Request(
+            namenodes,
+            options.get("user") or user,
+            top,
+            columns=(),
+            inodes=positive("inodes", options.get("inodes", str(PART_INODES))),
+            options={name: options[name] for name in _OPTIONS if name in options},
+        )
         self._pushes_filters = options.get("pushdown", "false").lower() == "true"
 
     @classmethod
@@ -63,75 +78,75 @@ class CairnDataSource(DataSource):
         return "cairn"
 
     def schema(self) -> StructType:
-        return from_arrow_schema(arrow_schema(COLUMNS))
+        return from_arrow_schema(TABLES[self._table].schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        is_filtering = self._pushes_filters and TABLES[self._table].is_tree
+        kind = FilteringReader if is_filtering else TableReader
+        return kind(self._table, self._request_for(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        if self._table != CHANGES.name:
+            raise IllegalArgumentException(
+                f"the table {self._table} is no stream: of the tables of the data source cairn"
+                f" that is {CHANGES.name} (option 'table')"
+            )
+        return ChangeStream(self._request_for(schema))
+
+    def _request_for(self, schema: StructType) -> Request:
+        table = self._table
         known = {field.name: field for field in self.schema()}
         for field in schema:
             if field.name not in known:
                 raise IllegalArgumentException(
-                    f"the table inodes has no column {field.name!r}, but {', '.join(known)}"
+                    f"the table {table} has no column {field.name!r}, but {', '.join(known)}"
                 )
             if field.dataType != known[field.name].dataType:
                 raise IllegalArgumentException(
-                    f"the column {field.name} of the table inodes is"
+                    f"the column {field.name} of the table {table} is"
                     f" {known[field.name].dataType.simpleString()}, not"
                     f" {field.dataType.simpleString()}"
                 )
-        columns = arrow_schema(field.name for field in schema)
-        kind = FilteringReader if self._pushes_filters else InodeReader
-        return kind(self._tree, columns, self._inodes)
-
-
-class Tree(NamedTuple):
-    """Where what is to be read is, and as whom."""
-
-    url: str
-    user: str | None
-    top: str
-
-    def connect(self) -> cairnfs.FileSystem:
-        return cairnfs.connect(self.url, user=self.user)
+        return replace(self._request, columns=tuple(field.name for field in schema))
 
 
 @dataclass
-class ViewPart(InputPartition):
-    """A part of a view, for one task."""
+class TablePart(InputPartition):
+    """What one task reads."""
 
-    number: int
-    part: Part
+    turn: int
+    work: Any
 
 
-class InodeReader(DataSourceReader):
-    """Reads the table `inodes` below a directory."""
+class TableReader(DataSourceReader):
+    """Reads one of the tables."""
 
-    def __init__(self, tree: Tree, columns: pa.Schema, inodes: int) -> None:
-        self._connect = tree.connect
-        self._top = tree.top
-        self._columns = columns
-        self._inodes = inodes
+    def __init__(self, table: str, request: Request) -> None:
+        self._table = table
+        self._request = request
         self._is_narrowed = False
 
     def partitions(self) -> Sequence[InputPartition]:
-        with self._connect() as fs:
+        with self._request.connect() as fs:
             try:
-                view = open_view(fs, self._top)
+                plan = TABLES[self._table].plan(fs, self._request)
+                return [TablePart(turn, work) for turn, work in enumerate(plan)]
             except FileNotFoundException:
                 if self._is_narrowed:
                     return []  # a filter asks for what is not there
                 raise
-            return [ViewPart(view.number, part) for part in view.split(self._inodes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, ViewPart):
+        if not isinstance(partition, TablePart):
             return  # there is none
-        with self._connect() as fs:
-            view = find_view(fs, partition.number)
-            for listed in view.read(partition.part):
-                yield to_batch(listed, view.path, self._columns)
+        table = TABLES[self._table]
+        schema = table.schema(self._request.columns)
+        with self._request.connect(partition.turn) as fs:
+            for page in table.read(fs, self._request, partition.work):
+                yield table.to_batch(page, schema)
 
 
-class FilteringReader(InodeReader):
+class FilteringReader(TableReader):
     """The same for a session with spark.sql.python.filterPushdown.enabled, which it must have."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
@@ -144,13 +159,6 @@ class FilteringReader(InodeReader):
             yield each
 
     def _narrow(self, directory: str) -> None:
-        top = self._top.rstrip("/")
-        if directory.startswith(f"{top}/"):
-            self._top = directory
+        if directory != self._request.top and self._request.covers(directory):
+            self._request = replace(self._request, top=directory)
             self._is_narrowed = True
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise IllegalArgumentException(f"inodes={text!r} of the data source cairn is no number > 0")
-    return int(text)

@@ -5,31 +5,53 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
 from cairnfs.client.filesystem import FileSystem
 from cairnfs.errors import UnsupportedOperationException
-from cairnfs.namesystem.tree_scan import FORMAT, Listed, Part, Split
+from cairnfs.namesystem.snapshot_changes import Change
+from cairnfs.namesystem.tree_parts import (
+    FORMAT,
+    KnownStorage,
+    Listed,
+    Part,
+    Split,
+    decode_page,
+)
 from cairnfs.wire.proto import cairn_pb2
 
 PART_INODES = 100_000
 RENEWAL_S = 60.0
+HOLD_S = 600.0  # by default
 
 _WHOLE = Part()
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_split = msgspec.msgpack.Decoder(Split).decode
-_decode_page = msgspec.msgpack.Decoder(list[Listed]).decode
+_decode_storages = msgspec.msgpack.Decoder(list[KnownStorage]).decode
+_decode_changes = msgspec.msgpack.Decoder(list[Change]).decode
 
 
-def open_view(fs: FileSystem, path: str) -> View:
-    """A directory with all that is below it, as it is now.
+class Page(NamedTuple):
+    """Some of a view."""
 
-    It is held until it is closed, or was not renewed for ten minutes.
+    listed: list[Listed]
+    storages: list[KnownStorage]  # of the replicas on it
+
+
+def open_view(
+    fs: FileSystem, path: str, *, txid: int = 0, hold_s: float = HOLD_S, label: str = ""
+) -> View:
+    """A directory with all that is below it, as it is now, or in a snapshot as it was.
+
+    With a TxID it is as it was after that, if a snapshot or a view still has that moment.  It is
+    held until it is closed, or was not renewed for `hold_s`.
     """
-    request = cairn_pb2.OpenViewRequestProto(path=fs.absolute_path(path))
+    request = cairn_pb2.OpenViewRequestProto(
+        path=fs.absolute_path(path), txid=txid, limitMs=round(1000 * hold_s), label=label
+    )
     response = fs._call_cairn("openView", request, cairn_pb2.OpenViewResponseProto, "path")
     return View(fs, response.view)
 
@@ -39,6 +61,13 @@ def find_view(fs: FileSystem, number: int) -> View:
     request = cairn_pb2.RenewViewRequestProto(number=number)
     response = fs._call_cairn("renewView", request, cairn_pb2.RenewViewResponseProto)
     return View(fs, response.view)
+
+
+def is_view_current(fs: FileSystem, number: int) -> bool:
+    """Whether nothing has changed since a view was opened, for certain; it is not renewed."""
+    request = cairn_pb2.IsViewCurrentRequestProto(number=number)
+    response = fs._call_cairn("isViewCurrent", request, cairn_pb2.IsViewCurrentResponseProto)
+    return response.isCurrent
 
 
 def list_views(fs: FileSystem) -> list[View]:
@@ -62,6 +91,7 @@ class View:
         self.txid = message.txid
         self.path = message.path
         self.user = message.user
+        self.label = message.label
         self.renewed_ms = message.renewedMs
         self._renewed_s = time.monotonic()
 
@@ -107,12 +137,41 @@ class View:
 
     def read(self, part: Part = _WHOLE) -> Iterator[list[Listed]]:
         """The inodes of a part, page by page; the view is renewed meanwhile."""
-        request = cairn_pb2.ScanViewRequestProto(number=self.number, part=_encode(part))
+        for page in self.pages(part):
+            yield page.listed
+
+    def pages(self, part: Part = _WHOLE, details: int = 0) -> Iterator[Page]:
+        """The same with what else is to be told; `details` are flags of `Detail`."""
+        request = cairn_pb2.ScanViewRequestProto(
+            number=self.number, part=_encode(part), details=details
+        )
         while True:
-            if time.monotonic() - self._renewed_s > RENEWAL_S:
-                self.renew()
+            self.keep()
             response = self._call("scanView", request, cairn_pb2.ScanViewResponseProto)
-            yield _decode_page(response.page)
+            storages = _decode_storages(response.storages) if response.storages else []
+            yield Page(decode_page(response.page), storages)
+            if not response.cursor:
+                return
+            request.cursor = response.cursor
+
+    def keep(self) -> None:
+        """Renew it, if that is due: for whoever goes on reading for long."""
+        if time.monotonic() - self._renewed_s > RENEWAL_S:
+            self.renew()
+
+    def changes_to(self, later: View) -> Iterator[list[Change]]:
+        """What happened from this view to another one, page by page, in an order to apply.
+
+        See `FileSystem.snapshot_changes` for the order; names are relative to the directory.
+        """
+        request = cairn_pb2.GetViewChangesRequestProto(
+            fromNumber=self.number, toNumber=later.number
+        )
+        while True:
+            self.keep()
+            later.keep()
+            response = self._call("getViewChanges", request, cairn_pb2.GetViewChangesResponseProto)
+            yield _decode_changes(response.page)
             if not response.cursor:
                 return
             request.cursor = response.cursor

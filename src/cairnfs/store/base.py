@@ -48,6 +48,13 @@ class Row(NamedTuple):
     until: int = 0  # of a version of the past: the TxID that superseded it
 
 
+Stored = tuple[int, bytes, int, bytes]
+"""A row as the driver of a database gives it: any number, `b`, `since` and the data.
+
+Who passes on a million rows has no time to make a `Row` of each.
+"""
+
+
 class PastRow(NamedTuple):
     """A version that was current from TxID `since` on, and no more from `until` on."""
 
@@ -71,6 +78,11 @@ class Scan(NamedTuple):
     limit: int
     since: int = 0
     until: int = FOREVER
+
+
+def whole_scan(table: int, a: int) -> Scan:
+    """All rows of a prefix, for whoever knows that they are few; many such are read at once."""
+    return Scan(table, a, b"", FOREVER)
 
 
 class LockMode(enum.Enum):
@@ -368,8 +380,20 @@ class LocalReads(Protocol):
 
     def totals(self, id: int) -> Totals: ...
 
-    def at(self, txid: int) -> LocalReads:
+    def at(self, txid: int) -> PastLocalReads:
         """The same as it was after this TxID, if a snapshot of it has been kept."""
+        ...
+
+
+class PastLocalReads(LocalReads, Protocol):
+    """The same for an earlier TxID."""
+
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        """What scans find, for who passes it on; those of `whole_scan` all by one statement."""
+        ...
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        """The totals of many directories."""
         ...
 
 

@@ -25,6 +25,7 @@ from cairnfs.store.base import (
     Key,
     LocalReads,
     Member,
+    PastLocalReads,
     PastRow,
     Reading,
     Row,
@@ -138,7 +139,7 @@ class SqliteStore:
         stored = Totals(found[0][3:], *found[0][:3]) if found else NO_TOTALS
         return self._backlog.totals(id, stored)
 
-    def at(self, txid: int) -> LocalReads:
+    def at(self, txid: int) -> PastLocalReads:
         return PastReads(self, self._fetch, txid)
 
     @property

@@ -7,7 +7,10 @@ looked through by statements alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Protocol
 
 from cairnfs.store.base import (
@@ -16,13 +19,18 @@ from cairnfs.store.base import (
     PRESENT,
     Key,
     LocalReads,
+    PastLocalReads,
     Row,
     Scan,
+    Stored,
     Totals,
     decode_totals,
     totals_key,
+    whole_scan,
 )
+from cairnfs.store.schema import Table
 from cairnfs.store.sqlite_backlog import Backlog
+from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 
 WINDOW_ROWS_MIN = 32
 
@@ -54,6 +62,30 @@ _SELECT_PRESENT = (
     "SELECT b, since, data FROM records"
     " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since >= ?5 ORDER BY b LIMIT ?4"
 )
+_SELECT_CURRENT = (
+    "SELECT 0, b, since, data FROM records"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since BETWEEN ?5 AND ?6 ORDER BY b LIMIT ?4"
+)
+_SELECT_PAST_TOO = (
+    "SELECT 0, b, since, data FROM past"
+    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?6 AND since BETWEEN ?5 AND ?6"
+    " ORDER BY b LIMIT ?4"
+)
+# Of many prefixes at once; JSON is how SQLite is given a list.
+_SELECT_ALL_CURRENT = (
+    "SELECT j.key, r.b, r.since, r.data FROM json_each(?1) j CROSS JOIN records r"
+    " WHERE r.t = j.value ->> 0 AND r.a = j.value ->> 1 AND r.since <= ?2"
+)
+_SELECT_ALL_PAST = (
+    "SELECT j.key, r.b, r.since, r.data FROM json_each(?1) j CROSS JOIN past r"
+    " WHERE r.t = j.value ->> 0 AND r.a = j.value ->> 1 AND r.until > ?2 AND r.since <= ?2"
+)
+_SELECT_ALL_TOTALS = (
+    f"SELECT s.id, s.mtime_ms, s.touched, s.changed, {', '.join(COUNT_COLUMNS)}"
+    " FROM json_each(?) j CROSS JOIN totals s WHERE s.id = j.value"
+)
+
+_FIRST = itemgetter(0)
 
 
 class SettledReads(LocalReads, Protocol):
@@ -68,7 +100,7 @@ class SettledReads(LocalReads, Protocol):
 
 
 class PastReads:
-    """See `store.base.LocalReads.at`."""
+    """See `store.base.PastLocalReads`."""
 
     def __init__(
         self,
@@ -80,7 +112,7 @@ class PastReads:
         self._fetch = fetch
         self._txid = txid
 
-    def at(self, txid: int) -> LocalReads:
+    def at(self, txid: int) -> PastLocalReads:
         return self._now.at(txid)
 
     def row(self, key: Key) -> Row | None:
@@ -132,14 +164,61 @@ class PastReads:
             width *= 2
 
     def totals(self, id: int) -> Totals:
-        totals = self._now.totals(id)
-        if totals != NO_TOTALS and totals.changed <= self._txid:  # else it may be gone since
-            return totals
-        found = self.row(totals_key(id))
-        return (
-            NO_TOTALS if found is None else decode_totals(found.data)._replace(changed=found.since)
-        )
+        now = self._now.totals(id)
+        if self._is_then(now):
+            return now
+        row = self.row(totals_key(id))
+        return NO_TOTALS if row is None else _decode_totals(row.since, row.data)
+
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        if any(self._now.backlog.changes_below(scan.table, scan.a) for scan in scans):
+            self._now.write_backlog()
+        self._settle_past()
+        if all(scan == whole_scan(scan.table, scan.a) for scan in scans):
+            asked = json.dumps([(scan.table, scan.a) for scan in scans]), self._txid
+            return self._collect(asked, len(scans), _SELECT_ALL_CURRENT, _SELECT_ALL_PAST)
+        found = []
+        for t, a, after, limit, since, until in scans:
+            assert until == FOREVER, "what was superseded up to then is not looked for here"
+            one = (t, a, after, limit, since, self._txid)
+            (rows,) = self._collect(one, 1, _SELECT_CURRENT, _SELECT_PAST_TOO)
+            found.append(rows[:limit])
+        return found
+
+    def _collect(
+        self, asked: Sequence[Any], count: int, current: str, past: str
+    ) -> list[list[Stored]]:
+        """The rows of so many scans, each in order."""
+        found: list[list[Stored]] = [[] for _ in range(count)]
+        for n, rows in groupby(self._fetch(current, asked), key=_FIRST):
+            found[n] = list(rows)
+        for n, rows in groupby(self._fetch(past, asked), key=_FIRST):
+            found[n] = sorted([*found[n], *rows])
+        return found
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        if not ids:
+            return {}
+        stored = {
+            row[0]: Totals(row[4:], *row[1:4])
+            for row in self._fetch(_SELECT_ALL_TOTALS, (json.dumps(ids),))
+        }
+        backlog = self._now.backlog
+        now = {id: backlog.totals(id, stored.get(id, NO_TOTALS)) for id in ids}
+        older = [id for id, totals in now.items() if not self._is_then(totals)]
+        found = self.stored([whole_scan(Table.TOTALS, id) for id in older]) if older else []
+        for id, rows in zip(older, found, strict=True):
+            now[id] = _decode_totals(*rows[0][2:]) if rows else NO_TOTALS
+        return now
+
+    def _is_then(self, now: Totals) -> bool:
+        """Whether totals of now are those of then; if there are none, they may be gone since."""
+        return now != NO_TOTALS and now.changed <= self._txid
 
     def _settle_past(self) -> None:
         if self._now.backlog.has_past:
             self._now.write_backlog()
+
+
+def _decode_totals(since: int, data: bytes) -> Totals:
+    return decode_totals(data)._replace(changed=since)

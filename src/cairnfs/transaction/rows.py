@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
-from cairnfs.store.base import FOREVER, Key, Reading, Scan, Totals, join_readings
+from cairnfs.store.base import FOREVER, Key, Reading, Scan, Stored, Totals, join_readings
 from cairnfs.store.schema import Table
 from cairnfs.transaction.entries import Entry, Missing
 from cairnfs.transaction.memos import Memo
@@ -17,6 +17,14 @@ from cairnfs.transaction.memos import Memo
 
 class PastView(Protocol):
     """Rows as they were after an earlier TxID.  Each method may raise `Missing`."""
+
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        """What scans find, as it is stored: whoever passes it on need not have it decoded."""
+        ...
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        """The totals of many directories."""
+        ...
 
     def entry(self, key: Key) -> Entry: ...
 
@@ -200,6 +208,14 @@ class PastRows:
         """Rows of `(table, a)` behind `after`, in order of `b`; perhaps of some time only."""
         page = self._view.scan(Scan(table, a, after, limit, since, until))
         return [(key, entry.record) for key, entry in page]
+
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        """What several scans find, in one read, as it is stored."""
+        return self._view.stored(scans)
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        """The totals of many directories, in one read."""
+        return self._view.totals_of(ids)
 
     def totals(self, id: int) -> Totals:
         """The totals that a directory had."""

@@ -12,7 +12,16 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from cairnfs.store.base import Key, LocalReads, Reading, Row, Scan, Totals
+from cairnfs.store.base import (
+    Key,
+    LocalReads,
+    PastLocalReads,
+    Reading,
+    Row,
+    Scan,
+    Stored,
+    Totals,
+)
 from cairnfs.transaction.entries import NO_ENTRY, Entry, Missing
 from cairnfs.transaction.group import Addition
 from cairnfs.transaction.hints import HintedInode
@@ -162,9 +171,11 @@ class CachedRows(RowCache):
 class CachedPast:
     """A store of our own as it was after an earlier TxID; nothing of it is kept."""
 
-    def __init__(self, reads: LocalReads) -> None:
+    def __init__(self, reads: PastLocalReads) -> None:
         self._reads = reads
         self.totals = reads.totals
+        self.stored = reads.stored
+        self.totals_of = reads.totals_of
 
     def entry(self, key: Key) -> Entry:
         row = self._reads.row(key)
@@ -269,6 +280,12 @@ class NoPast:
 
     def totals(self, id: int) -> Totals:
         raise self._missing(Reading(totals=[id]))
+
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        raise self._missing(Reading(scans=scans))
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        raise self._missing(Reading(totals=ids))
 
     def _missing(self, reading: Reading) -> Missing:
         return Missing(Reading(past={self._txid: reading}))

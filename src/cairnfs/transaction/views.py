@@ -20,6 +20,7 @@ from cairnfs.store.base import (
     Key,
     Reading,
     Scan,
+    Stored,
     Totals,
     scan_under,
 )
@@ -27,7 +28,7 @@ from cairnfs.transaction.entries import NO_ENTRY, UNCOMMITTED, Entry, Missing
 from cairnfs.transaction.group import Group
 from cairnfs.transaction.memos import Memo, Memos
 from cairnfs.transaction.moments import Moments
-from cairnfs.transaction.records import id_of, stamped
+from cairnfs.transaction.records import encode, id_of, stamped
 from cairnfs.transaction.rows import PastView, find_lacking
 from cairnfs.transaction.seen_rows import Page, RowCache, entry_of
 from cairnfs.transaction.transaction import Transaction
@@ -114,6 +115,22 @@ class LoadedRows:
             raise Missing(Reading(totals=[id]))
         return self._totals.get(id, NO_TOTALS)
 
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        """What was found, as it is stored; what all of it lacks is lacking together."""
+        lacking = [scan for scan in scans if scan not in self._scans]
+        if lacking:
+            raise Missing(Reading(scans=lacking))
+        return [
+            [(0, key[2], entry.since, encode(entry.record)) for key, entry in self._scans[scan]]
+            for scan in scans
+        ]
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        lacking = [id for id in ids if id not in self._totals_asked]
+        if lacking:
+            raise Missing(Reading(totals=lacking))
+        return {id: self.totals(id) for id in ids}
+
     def extend(self, reading: Reading, found: Found) -> None:
         """Add a later read to it; only for those who hold locks meanwhile."""
         self.join(LoadedRows(reading, found))
@@ -165,6 +182,14 @@ class LoadedPast:
     def totals(self, id: int) -> Totals:
         with self._of_the_past():
             return self._rows.totals(id)
+
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        with self._of_the_past():
+            return self._rows.stored(scans)
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        with self._of_the_past():
+            return self._rows.totals_of(ids)
 
     @contextmanager
     def _of_the_past(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from cairnfs.clock import Clock
 from cairnfs.errors import StoreUnavailableException
-from cairnfs.store.base import Found, Key, Reading, Scan, Store, StoreMoment, Totals
+from cairnfs.store.base import Found, Key, Reading, Scan, Store, Stored, StoreMoment, Totals
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.entries import Entry, Missing
 from cairnfs.transaction.memos import Memo
@@ -107,7 +107,7 @@ class WaitingRows:
     never_lacks = False
 
     def __init__(self, read: Callable[[Reading], Found]) -> None:
-        self._read = read
+        self.read = read
         self._rows = LoadedRows(Reading(), Found())
 
     def ask(self, question: Callable[[LoadedRows], T]) -> T:
@@ -124,7 +124,7 @@ class WaitingRows:
             self._load(lacking)
 
     def _load(self, reading: Reading) -> None:
-        rows = LoadedRows(reading, self._read(reading))
+        rows = LoadedRows(reading, self.read(reading))
         if self._rows.size + rows.size > ROWS_MAX:
             self._rows = rows
         else:
@@ -165,7 +165,16 @@ class _WaitingPast:
 
     def __init__(self, now: WaitingRows, txid: int) -> None:
         self._ask = now.ask
+        self._read = now.read
         self._txid = txid
+
+    def stored(self, scans: list[Scan]) -> list[list[Stored]]:
+        """Not kept at hand: nobody asks for it twice."""
+        found = self._read(Reading(past={self._txid: Reading(scans=scans)})).past[self._txid]
+        return [[(0, row.key[2], row.since, row.data) for row in found.scans[s]] for s in scans]
+
+    def totals_of(self, ids: list[int]) -> dict[int, Totals]:
+        return self._read(Reading(past={self._txid: Reading(totals=ids)})).past[self._txid].totals
 
     def entry(self, key: Key) -> Entry:
         return self._ask(lambda rows: rows.at(self._txid).entry(key))

@@ -480,26 +480,34 @@ class GetPolicyWorkResponseProto(_message.Message):
     def __init__(self, subtrees: _Optional[int] = ..., blocks: _Optional[int] = ..., unsatisfiedBlocks: _Optional[int] = ..., bound: _Optional[int] = ..., scannedInodes: _Optional[int] = ..., queuedBlocks: _Optional[int] = ..., placedBlocks: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[PolicyReasonProto, _Mapping]]] = ..., namenode: _Optional[str] = ...) -> None: ...
 
 class ViewProto(_message.Message):
-    __slots__ = ("number", "txid", "path", "user", "renewedMs", "format")
+    __slots__ = ("number", "txid", "path", "user", "renewedMs", "format", "label")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     TXID_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     RENEWEDMS_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
     number: int
     txid: int
     path: str
     user: str
     renewedMs: int
     format: int
-    def __init__(self, number: _Optional[int] = ..., txid: _Optional[int] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., renewedMs: _Optional[int] = ..., format: _Optional[int] = ...) -> None: ...
+    label: str
+    def __init__(self, number: _Optional[int] = ..., txid: _Optional[int] = ..., path: _Optional[str] = ..., user: _Optional[str] = ..., renewedMs: _Optional[int] = ..., format: _Optional[int] = ..., label: _Optional[str] = ...) -> None: ...
 
 class OpenViewRequestProto(_message.Message):
-    __slots__ = ("path",)
+    __slots__ = ("path", "txid", "limitMs", "label")
     PATH_FIELD_NUMBER: _ClassVar[int]
+    TXID_FIELD_NUMBER: _ClassVar[int]
+    LIMITMS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
     path: str
-    def __init__(self, path: _Optional[str] = ...) -> None: ...
+    txid: int
+    limitMs: int
+    label: str
+    def __init__(self, path: _Optional[str] = ..., txid: _Optional[int] = ..., limitMs: _Optional[int] = ..., label: _Optional[str] = ...) -> None: ...
 
 class OpenViewResponseProto(_message.Message):
     __slots__ = ("view",)
@@ -556,19 +564,81 @@ class SplitViewResponseProto(_message.Message):
     def __init__(self, split: _Optional[bytes] = ...) -> None: ...
 
 class ScanViewRequestProto(_message.Message):
-    __slots__ = ("number", "part", "cursor")
+    __slots__ = ("number", "part", "cursor", "details")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_FIELD_NUMBER: _ClassVar[int]
     number: int
     part: bytes
     cursor: bytes
-    def __init__(self, number: _Optional[int] = ..., part: _Optional[bytes] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+    details: int
+    def __init__(self, number: _Optional[int] = ..., part: _Optional[bytes] = ..., cursor: _Optional[bytes] = ..., details: _Optional[int] = ...) -> None: ...
 
 class ScanViewResponseProto(_message.Message):
+    __slots__ = ("page", "cursor", "storages")
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    STORAGES_FIELD_NUMBER: _ClassVar[int]
+    page: bytes
+    cursor: bytes
+    storages: bytes
+    def __init__(self, page: _Optional[bytes] = ..., cursor: _Optional[bytes] = ..., storages: _Optional[bytes] = ...) -> None: ...
+
+class IsViewCurrentRequestProto(_message.Message):
+    __slots__ = ("number",)
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    def __init__(self, number: _Optional[int] = ...) -> None: ...
+
+class IsViewCurrentResponseProto(_message.Message):
+    __slots__ = ("isCurrent",)
+    ISCURRENT_FIELD_NUMBER: _ClassVar[int]
+    isCurrent: bool
+    def __init__(self, isCurrent: _Optional[bool] = ...) -> None: ...
+
+class GetViewChangesRequestProto(_message.Message):
+    __slots__ = ("fromNumber", "toNumber", "cursor")
+    FROMNUMBER_FIELD_NUMBER: _ClassVar[int]
+    TONUMBER_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    fromNumber: int
+    toNumber: int
+    cursor: bytes
+    def __init__(self, fromNumber: _Optional[int] = ..., toNumber: _Optional[int] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+
+class GetViewChangesResponseProto(_message.Message):
     __slots__ = ("page", "cursor")
     PAGE_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     page: bytes
     cursor: bytes
     def __init__(self, page: _Optional[bytes] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+
+class ListAllSnapshotsRequestProto(_message.Message):
+    __slots__ = ("cursor",)
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    cursor: bytes
+    def __init__(self, cursor: _Optional[bytes] = ...) -> None: ...
+
+class ListAllSnapshotsResponseProto(_message.Message):
+    __slots__ = ("page", "cursor")
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    page: bytes
+    cursor: bytes
+    def __init__(self, page: _Optional[bytes] = ..., cursor: _Optional[bytes] = ...) -> None: ...
+
+class ListLeasesRequestProto(_message.Message):
+    __slots__ = ("after",)
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    after: int
+    def __init__(self, after: _Optional[int] = ...) -> None: ...
+
+class ListLeasesResponseProto(_message.Message):
+    __slots__ = ("page", "after")
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    page: bytes
+    after: int
+    def __init__(self, page: _Optional[bytes] = ..., after: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,208 @@
+"""A whole namespace as a DataFrame, beside Hadoop's recursive listing.
+
+By `python -m benchmarks.spark_scan`.
+
+Namespaces of growing sizes are counted by directory, with one and two cores for Spark:
+
+- **scan**: the table `inodes` of the data source, the one column that it takes;
+- **all columns**: the same table, every column of it made and thrown away;
+- **listing**: Hadoop's Java client walks the tree (`hdfs dfs -find`, which prints nothing here), in
+  the same process that Spark runs in, so without the start of a JVM;
+- **Parquet**: Spark reads what it has exported of the same table before.
+
+All take turns on one NameNode with SQLite.  Times are medians of the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.spark.sessions import make_session
+
+from benchmarks.machine import describe_machine
+from benchmarks.namespaces import fill
+from benchmarks.tables import table
+from cairnfs.testing.cluster import Cluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RESULTS = Path(__file__).resolve().parent / "results" / "spark_scan.json"
+TOP = "top"
+FILES_OF_A_DIRECTORY = 100
+BAR = 10.0  # how many times as fast as the listing, at least
+
+Figures = dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parse(arguments)
+    with tempfile.TemporaryDirectory(prefix="cairn-bench-", dir=options.directory) as directory:
+        results = {
+            "machine": describe_machine(Path(directory), None),
+            "sizes": [
+                figures
+                for inodes in options.inodes
+                for figures in measure(Path(directory), inodes, options.cores, options.rounds)
+            ],
+        }
+    print(render(results["sizes"]))
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"\nAll figures: {options.json}")
+    return 0
+
+
+def measure(directory: Path, inodes: int, cores: Sequence[int], rounds: int) -> list[Figures]:
+    """One namespace, with each number of cores."""
+    with Cluster(directory / f"cluster{inodes}", datanodes=0) as cluster:
+        directories = _fill(cluster, inodes)
+        found = []
+        for count in cores:
+            local = directory / f"spark{inodes}-{count}"
+            settings = {"spark.master": f"local[{count}]", "spark.driver.memory": "2g"}
+            spark = make_session(cluster.hadoop_settings(), local, settings)
+            try:
+                scan = _Scan(spark, cluster, local, directories)
+                found.append({"inodes": inodes, "cores": count, **scan.run(rounds)})
+            finally:
+                spark.stop()
+        return found
+
+
+def _fill(cluster: Cluster, inodes: int) -> int:
+    """Files without blocks, to be listed as fast as can be; in how many directories they are."""
+    (namenode,) = cluster.namenodes
+    namenode.stop()
+    directories = max(1, inodes // (FILES_OF_A_DIRECTORY + 1))
+    sizes = [(f"d{n:06d}", FILES_OF_A_DIRECTORY) for n in range(directories)]
+    asyncio.run(fill(f"sqlite://{cluster.directory}/namespace.db", TOP, sizes))
+    namenode.start()
+    cluster.wait_for_namenode(namenode)
+    return directories
+
+
+class _Scan:
+    """The ways to count what is in each directory, with one session."""
+
+    def __init__(
+        self, spark: SparkSession, cluster: Cluster, local: Path, directories: int
+    ) -> None:
+        self._spark = spark
+        self._url = f"{cluster.uri}/{TOP}"
+        self._parquet = f"file://{local}/inodes.parquet"
+        self._directories = directories
+
+    def run(self, rounds: int) -> Figures:
+        self._inodes("parent string").write.mode("overwrite").parquet(self._parquet)
+        ways: dict[str, Callable[[], None]] = {
+            "scan": self._scan,
+            "all_columns": self._scan_all_columns,
+            "listing": self._list,
+            "parquet": self._read_parquet,
+        }
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        for each in ways.values():  # all code is loaded once before it counts
+            each()
+        for _ in range(rounds):
+            for name, way in ways.items():
+                start = time.perf_counter()
+                way()
+                times[name].append(time.perf_counter() - start)
+        figures: Figures = {f"{name}_s": statistics.median(took) for name, took in times.items()}
+        figures["times_as_fast"] = figures["listing_s"] / figures["scan_s"]
+        figures["driver_heap_mb"] = self._heap_mb()
+        figures["driver_python_mb"] = _peak_mb()
+        return figures
+
+    def _inodes(self, schema: str = "") -> DataFrame:
+        reader = self._spark.read.format("cairn")
+        return (reader.schema(schema) if schema else reader).load(self._url)
+
+    def _scan(self) -> None:
+        self._count(self._inodes("parent string"))
+
+    def _scan_all_columns(self) -> None:
+        self._inodes().write.format("noop").mode("overwrite").save()
+
+    def _read_parquet(self) -> None:
+        self._count(self._spark.read.parquet(self._parquet))
+
+    def _count(self, inodes: DataFrame) -> None:
+        found = inodes.groupBy("parent").count().where(f"count = {FILES_OF_A_DIRECTORY}").count()
+        assert found >= self._directories, f"{found} of {self._directories} directories"
+
+    def _list(self) -> None:
+        jvm = self._spark.sparkContext._jvm
+        assert jvm is not None
+        hadoop = jvm.org.apache.hadoop
+        words = ("-find", f"/{TOP}", "-name", "nothing is called this")
+        given = self._spark.sparkContext._gateway.new_array(jvm.String, len(words))
+        for n, word in enumerate(words):
+            given[n] = word
+        configuration = self._spark.sparkContext._jsc.hadoopConfiguration()
+        status = hadoop.util.ToolRunner.run(hadoop.fs.FsShell(configuration), given)
+        assert status == 0, f"the listing ended with {status}"
+
+    def _heap_mb(self) -> float:
+        """What is left in the driver's JVM, which also runs the tasks, when all is done."""
+        jvm = self._spark.sparkContext._jvm
+        assert jvm is not None
+        jvm.System.gc()
+        runtime = jvm.Runtime.getRuntime()
+        return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
+
+
+def _peak_mb() -> float:
+    """The most memory that this process, the driver's Python, has ever had."""
+    status = Path("/proc/self/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+def render(sizes: Sequence[Figures]) -> str:
+    """A table, and the bar at the largest size up to a million inodes that was measured."""
+    names = ("inodes", "cores", "scan_s", "all_columns_s", "listing_s", "parquet_s")
+    names = (*names, "times_as_fast", "driver_heap_mb", "driver_python_mb")
+    heads = [name.replace("_s", " s").replace("_", " ") for name in names]
+    text = table(heads, ([figures[name] for name in names] for figures in sizes))
+    judged = max(
+        (each for each in sizes if each["inodes"] <= 1_000_000),
+        key=lambda each: (each["inodes"], each["cores"]),
+        default=None,
+    )
+    if judged is None:
+        return text
+    verdict = "passed" if judged["times_as_fast"] >= BAR else "FAILED"
+    return (
+        f"{text}\n\n{verdict}: with {judged['inodes']:,} inodes {judged['times_as_fast']:.1f} times"
+        f" as fast as Hadoop's recursive listing; the bar is {BAR:g}"
+    )
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.spark_scan", description=__doc__.split("\n\n")[0]
+    )
+    parser.add_argument("--inodes", type=_numbers, default=(100_000, 1_000_000, 2_000_000))
+    parser.add_argument("--cores", type=_numbers, default=(1, 2))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path, default=RESULTS, metavar="FILE")
+    parser.add_argument("--directory", type=Path, help="where the SQLite files are made")
+    return parser.parse_args(arguments)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(","))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

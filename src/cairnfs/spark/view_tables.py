@@ -1,0 +1,77 @@
+"""Tables whose rows are those of a tree: how they are cut, and read from a view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+from cairnfs.client.filesystem import FileSystem
+from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.tree_parts import Detail, KnownStorage, Listed, Part
+from cairnfs.spark.tables import Column, Request, Table
+from cairnfs.spark.views import find_view, open_view
+
+G = TypeVar("G")
+Storages = Mapping[int, KnownStorage]
+
+
+class ViewPart(NamedTuple):
+    """A part of a view, for one task."""
+
+    number: int
+    part: Part
+
+
+class Directory:
+    """What is in one directory of a tree, with its paths."""
+
+    def __init__(self, listed: Listed, top: str) -> None:
+        self.listed = listed
+        self.inodes = listed.inodes
+        self._top = top
+
+    @cached_property
+    def path(self) -> str | None:
+        """Its own; None: the root is in none."""
+        top, names = self._top, self.listed.path
+        if names is None:
+            return None if top == "/" else top.rpartition("/")[0] or "/"
+        base = top.rstrip("/")
+        return base + "".join(f"/{name.decode('utf-8', 'replace')}" for name in names) or "/"
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """Of what is in it."""
+        if self.listed.path is None:
+            return [self._top]
+        base = "" if self.path == "/" else self.path
+        return [f"{base}/{name_of(inode)}" for inode in self.inodes]
+
+
+def name_of(inode: Inode) -> str:
+    return inode.name.decode("utf-8", "replace")
+
+
+def view_table(
+    name: str,
+    columns: Mapping[str, Column[G]],
+    make: Callable[[Directory, Storages], G],
+    details: Detail | None = None,
+) -> Table[G]:
+    """A table of a tree; `make` makes a group of what is in one of its directories."""
+
+    def read(fs: FileSystem, request: Request, work: Any) -> Iterator[list[G]]:
+        view = find_view(fs, work.number)
+        for page in view.pages(work.part, 0 if details is None else details):
+            storages = {storage.number: storage for storage in page.storages}
+            yield [make(Directory(listed, view.path), storages) for listed in page.listed]
+
+    return Table(name, columns, plan_view, read)
+
+
+def plan_view(fs: FileSystem, request: Request) -> Iterator[ViewPart]:
+    """Open a view, so that all is of one moment, and cut it."""
+    view = open_view(fs, request.top)
+    for part in view.split(request.inodes):
+        yield ViewPart(view.number, part)
