@@ -13,6 +13,7 @@ from cairnfs.jobs.mirroring import MirrorResult, mirror, plan_mirror
 from cairnfs.jobs.plans import Plan, PlanLine
 from cairnfs.jobs.progress import JobProgress
 from cairnfs.jobs.restoring import RestoreResult, plan_restore, restore
+from cairnfs.jobs.usage import UsageReport, usage
 
 __all__ = [
     "BackupResult",
@@ -22,10 +23,12 @@ __all__ = [
     "Plan",
     "PlanLine",
     "RestoreResult",
+    "UsageReport",
     "backup",
     "mirror",
     "plan_backup",
     "plan_mirror",
     "plan_restore",
     "restore",
+    "usage",
 ]

@@ -6,6 +6,7 @@ Both moments are held, so it can be read in pages, and again: by whoever failed 
 from __future__ import annotations
 
 from cairnfs.errors import SnapshotException
+from cairnfs.namesystem.counterparts import Names, Side
 from cairnfs.namesystem.identity import identity_of
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import key_of
@@ -17,7 +18,7 @@ from cairnfs.namesystem.snapshot_changes import (
     Position,
     page_of_changes,
 )
-from cairnfs.namesystem.snapshot_comparison import Comparison, Names, Side
+from cairnfs.namesystem.snapshot_comparison import Comparison
 from cairnfs.namesystem.views import View, find_view
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
