@@ -1,0 +1,184 @@
+"""`usage` beside a walk over the same tree."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.jobs.trees import write
+
+import cairnfs
+from cairnfs.client.records import FileStatus
+from cairnfs.errors import (
+    FileAlreadyExistsException,
+    FileNotFoundException,
+    IllegalArgumentException,
+    SnapshotException,
+)
+from cairnfs.jobs import usage
+from cairnfs.jobs.usage_tables import (
+    AGE,
+    DIRECTORY,
+    GROWTH,
+    OWNER,
+    POLICY,
+    SIZE,
+    SMALL,
+    TEMPERATURE,
+)
+from cairnfs.spark.views import list_views
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("spark")]
+
+DAY_MS = 86_400_000
+SMALL_BYTES = 1000
+
+
+@pytest.fixture
+def sales(fs: cairnfs.FileSystem) -> str:
+    """Of several owners, ages and policies; one snapshot, s1, since which it has changed."""
+    now_ms = time.time_ns() // 1_000_000
+    for year in (2024, 2025):
+        for month in ("jan", "feb"):
+            for n in range(3):
+                path = f"/data/sales/{year}/{month}/{n}"
+                write(fs, path, b"x" * (400 * (n + 1)), replication=n + 1)
+    write(fs, "/data/sales/large", b"y" * 100_000)
+    write(fs, "/data/sales/empty", b"")
+    fs.create_symlink("/nowhere", "/data/sales/2024/link")
+    fs.mkdirs("/data/sales/ünïcode/none")
+    fs.set_owner("/data/sales/2025/jan/0", "ada", "staff")
+    fs.set_storage_policy("/data/sales/2024", "COLD")
+    fs.set_storage_policy("/data/sales/2024/jan/1", "WARM")
+    fs.set_times("/data/sales/2024/jan/0", now_ms - 400 * DAY_MS, now_ms - 400 * DAY_MS)
+    fs.set_times("/data/sales/2024/jan/1", now_ms - 400 * DAY_MS, now_ms - 20 * DAY_MS)
+    fs.set_times("/data/sales/2024/jan/2", now_ms - 3 * DAY_MS, now_ms - 3 * DAY_MS)
+    fs.allow_snapshot("/data")
+    fs.create_snapshot("/data", "s1")
+    fs.delete("/data/sales/2024/feb", recursive=True)
+    write(fs, "/data/sales/2025/feb/more", b"z" * 5000)
+    fs.rename("/data/sales/large", "/data/sales/ünïcode/large")
+    return f"{fs.url}/data/sales"
+
+
+def walk(fs: cairnfs.FileSystem, top: str) -> list[FileStatus]:
+    found, waiting = [], [fs.get_file_status(top)]
+    while waiting:
+        found.append(waiting.pop())
+        if found[-1].is_directory:
+            waiting += fs.list_status(found[-1].path)
+    return found
+
+
+def count_by_directory(found: list[FileStatus], top: str, depth: int) -> Counter[tuple[str, str]]:
+    """Files, directories, bytes and space of directories, as a walk adds them up."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for status in found:
+        names = status.path[len(top) :].strip("/").split("/")
+        if not status.is_directory:
+            names.pop()
+        for n in range(1, min(depth, len(names)) + 1):
+            key = "/".join(names[:n])
+            if key:
+                sums[key, "files"] += status.is_file
+                sums[key, "directories"] += status.is_directory
+                sums[key, "bytes"] += status.length_bytes
+                sums[key, "space"] += status.length_bytes * status.replication
+    return sums
+
+
+def test_it_is_what_a_walk_adds_up(fs: cairnfs.FileSystem, sales: str) -> None:
+    found = walk(fs, "/data/sales")
+    files = [status for status in found if status.is_file]
+    report = usage(sales, small_bytes=SMALL_BYTES)
+    total = report.total
+    assert (total.files, total.directories, total.symlinks) == (12, len(found) - 13, 1)
+    assert total.bytes == sum(status.length_bytes for status in files)
+    assert total.space == sum(status.length_bytes * status.replication for status in files)
+    assert total.blocks == 11
+    assert total.space_before is None
+
+    sums = count_by_directory(found, "/data/sales", depth=2)
+    told = report.tables[DIRECTORY]
+    assert {row.key for row in told} == {key for key, _ in sums}
+    for row in told:
+        for name in ("files", "directories", "bytes", "space"):
+            assert getattr(row, name) == sums[row.key, name], (row, name)
+    assert [row.space for row in told] == sorted((row.space for row in told), reverse=True)
+
+    owners = {row.key: row for row in report.tables[OWNER]}
+    assert owners["ada"].bytes == 400
+    assert owners["ada"].files == 1
+    assert sum(row.bytes for row in owners.values()) == total.bytes
+    small = {row.key: (row.small_files, row.small_bytes) for row in report.tables[SMALL]}
+    assert small == {
+        "": (1, 0),
+        "2024/jan": (2, 1200),
+        "2025/jan": (2, 1200),
+        "2025/feb": (2, 1200),
+    }
+
+
+def test_classes_are_by_size_time_and_policy(sales: str) -> None:
+    tables = usage(sales).tables
+
+    def files(report: str) -> dict[str, int]:
+        return {row.key: row.files for row in tables[report]}
+
+    assert files(SIZE) == {"empty": 1, "up to 64 KiB": 10, "up to 1 MiB": 1}
+    assert files(AGE) == {"a day": 9, "a week": 1, "longer ago": 2}
+    assert files(TEMPERATURE) == {"hot": 10, "warm": 1, "cold": 1}
+    assert files(POLICY) == {"HOT": 9, "COLD": 2, "WARM": 1}
+
+
+def test_growth_is_beside_what_there_is(fs: cairnfs.FileSystem, sales: str, tmp_path: Path) -> None:
+    """Also of what is gone, and by a snapshot of a directory above."""
+    output = f"file://{tmp_path}/usage"
+    then, now = walk(fs, "/data/.snapshot/s1/sales"), walk(fs, "/data/sales")
+    report = usage(sales, since="s1", output=output, top=3)
+    before = count_by_directory(then, "/data/.snapshot/s1/sales", depth=2)
+    after = count_by_directory(now, "/data/sales", depth=2)
+    assert report.total.files_before == sum(status.is_file for status in then)
+    grown = {row.key: row.growth for row in report.tables[GROWTH]}
+    expected = {key: after[key, "space"] - before[key, "space"] for key, _ in before | after}
+    largest = sorted(expected.items(), key=lambda each: (-abs(each[1]), each[0]))[:3]
+    assert grown == dict(largest)
+
+    rows = pq.read_table(f"{tmp_path}/usage").to_pylist()
+    kept = {
+        row["key"]: row["space"] - row["space_before"] for row in rows if row["report"] == DIRECTORY
+    }
+    assert kept == expected, "the files have what was not told, too"
+    (feb,) = [row for row in rows if (row["report"], row["key"]) == (DIRECTORY, "2024/feb")]
+    assert (feb["files"], feb["files_before"]) == (0, 3)
+
+    until = usage(sales, until="s1")
+    assert until.total.files == report.total.files_before
+    assert until.total.space == report.total.space_before
+    assert not list_views(fs), "the moments are let go"
+    with pytest.raises(FileAlreadyExistsException, match="not empty"):
+        usage(sales, output=output)
+
+
+def test_what_snapshots_hold(fs: cairnfs.FileSystem, sales: str) -> None:
+    fs.create_snapshot("/data", "s2")
+    held = {(each.path, each.name): each for each in usage(f"{fs.url}/data").snapshots}
+    space = {each.name: each for each in fs.snapshot_space("/data")}
+    assert list(held) == [("/data", "s1"), ("/data", "s2")]
+    for (_, name), each in held.items():
+        assert each.exclusive == space[name].exclusive_bytes
+        assert each.referenced == space[name].referenced_bytes
+    assert held["/data", "s1"].exclusive == 400 * 1 + 800 * 2 + 1200 * 3
+    assert held["/data", "s1"].files == 14
+
+
+def test_refusals(fs: cairnfs.FileSystem, sales: str) -> None:
+    with pytest.raises(FileNotFoundException, match="Directory does not exist: /nothing"):
+        usage(f"{fs.url}/nothing")
+    with pytest.raises(SnapshotException, match="has a snapshot 'never'"):
+        usage(sales, since="never")
+    with pytest.raises(IllegalArgumentException, match="depth"):
+        usage(sales, depth=0)
