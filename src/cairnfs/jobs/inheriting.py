@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from cairnfs.jobs.entries import TOP
 from cairnfs.jobs.trees import Written
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
 def declared_names(fs: FileSystem) -> frozenset[str]:
@@ -37,8 +36,8 @@ def plan_inherited(entries: DataFrame, names: Iterable[str]) -> DataFrame:
     """
     from pyspark.sql import functions as f
 
-    is_inherited = partial(_is_named, names=list(names))
-    values = f.map_from_entries(f.filter("xattrs", is_inherited))
+    wanted = list(names)
+    values = f.map_from_entries(f.filter("xattrs", lambda xattr: xattr["name"].isin(wanted)))
     own = entries.where("kind != 'symlink'").select("path", "kind", "policy", values.alias("own"))
     above = own.select(
         f.col("path").alias("above"),
@@ -67,10 +66,6 @@ def plan_inherited(entries: DataFrame, names: Iterable[str]) -> DataFrame:
         )
         .sortWithinPartitions("level", "path")
     )
-
-
-def _is_named(xattr: Column, names: list[str]) -> Column:
-    return xattr["name"].isin(names)
 
 
 @dataclass(frozen=True)
