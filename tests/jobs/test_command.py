@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from tests.jobs.trees import read_tree, write
@@ -15,6 +16,9 @@ import cairnfs
 from cairnfs.cli.main import main
 
 pytestmark = pytest.mark.java
+
+_META = '<meta charset="utf-8">'
+_SVG = 'xmlns="http://www.w3.org/2000/svg"'
 
 
 @pytest.fixture
@@ -79,6 +83,33 @@ def test_jobs_say_what_they_would_do_and_have_done(
         f"Made {other.url}/copy equal to /data: 4 created, 0 deleted, 0 moved, 0 modified;"
         " 2 files and 1.1 kB copied\n"
     )
+
+
+@pytest.mark.usefixtures("spark")
+def test_usage_is_tables_and_a_page(
+    data: cairnfs.FileSystem, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(data, "/data/<b>/more", b"3" * 3000)
+    page = tmp_path / "usage.html"
+    said = run(capfd, "usage", "/data", "--since", "monday", "--html", str(page)).splitlines()
+    assert said[:2] == [
+        "/data: 3 files and 3 directories, 4.5 kB, with all replicas 13.5 kB;"
+        " 3 files are shorter than 1.0 MB",
+        "since monday: +1 files, +9.0 kB",
+    ]
+    tables = [line.split() for line in said]
+    assert ["DIRECTORY", "FILES", "SMALL", "SIZE", "WITH", "REPLICAS", "CHANGE"] in tables
+    assert ["<b>", "1", "1", "3.0", "kB", "9.0", "kB", "+9.0", "kB"] in tables
+    assert ["/data", "monday", "2", "1.5", "kB", "4.5", "kB", "0", "B"] in tables
+
+    html = page.read_text()
+    document = ElementTree.fromstring(html.removeprefix("<!DOCTYPE html>").replace(_META, ""))
+    assert len(list(document.iter("{http://www.w3.org/2000/svg}svg"))) == 9
+    assert {"http:", "https:"} & set(html.replace(_SVG, "").split("//")) == set(), "all is in it"
+    assert "<b>" not in html
+    told = json.loads(run(capfd, "usage", "/data", "--json", "--top", "1"))
+    assert told["total"]["space"] == 13_500
+    assert [row["key"] for row in told["tables"]["directory"]] == ["<b>"]
 
 
 @pytest.mark.usefixtures("data")

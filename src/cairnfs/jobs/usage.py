@@ -54,6 +54,11 @@ class UsageRow(msgspec.Struct, frozen=True):
     space_before: int | None = None
 
     @property
+    def name(self) -> str:
+        """What is looked at is among its directories, too."""
+        return self.key or "."
+
+    @property
     def growth(self) -> int:
         """Of the space."""
         return self.space - (self.space_before or 0)
