@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cairnfs.client.filesystem import FileSystem
 from cairnfs.errors import FileNotFoundException, SnapshotException
 from cairnfs.jobs.directories import Directory
+from cairnfs.spark.snapshot_table import list_all_snapshots
 from cairnfs.spark.views import open_view
 
 if TYPE_CHECKING:
@@ -41,12 +42,17 @@ class Scan(NamedTuple):
 def scanning(directory: Directory, moment_ms: int | None = None) -> Iterator[Scan]:
     """Hold a directory as it is now, or one in a snapshot, which is of another moment."""
     with directory.connect() as fs:
-        status = fs.get_file_info(directory.path)
-        if status is None or not status.is_directory:
-            raise FileNotFoundException(f"Directory does not exist: {directory.path}")
+        check_directory(fs, directory)
         now_ms = time.time_ns() // 1_000_000
         with open_view(fs, directory.path, hold_s=HOLD_S) as view:
             yield Scan(directory, view.number, now_ms if moment_ms is None else moment_ms)
+
+
+def check_directory(fs: FileSystem, directory: Directory) -> None:
+    """It has to be there."""
+    status = fs.get_file_info(directory.path)
+    if status is None or not status.is_directory:
+        raise FileNotFoundException(f"Directory does not exist: {directory.path}")
 
 
 class Past(NamedTuple):
@@ -54,6 +60,29 @@ class Past(NamedTuple):
 
     directory: Directory
     created_ms: int
+
+
+def list_pasts(fs: FileSystem, directory: Directory) -> list[Directory]:
+    """All that snapshots show of a directory: its own, those of directories below, and above."""
+    found = []
+    for page in list_all_snapshots(fs):
+        for snapshot in page:
+            owner = directory._replace(path=snapshot.path)
+            then = owner.snapshot(snapshot.name.decode())
+            if not _is_below(owner.path, directory.path):
+                if not _is_below(directory.path, owner.path):
+                    continue
+                then /= directory.path[len(owner.path) :].strip("/")
+                status = fs.get_file_info(then.path)
+                if status is None or not status.is_directory:
+                    continue  # it was made later
+            found.append(then)
+    return found
+
+
+def _is_below(path: str, directory: str) -> bool:
+    """Or is it."""
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
 
 
 def find_past(fs: FileSystem, directory: Directory, name: str) -> Past:

@@ -154,11 +154,11 @@ def _collect(tallied: DataFrame, top: int, place: Place | None) -> dict[str, lis
     try:
         found = usage_tables.largest(tallied, top).collect()
         if place is not None:
-            save(tallied.orderBy(*usage_tables.KEYS), place)
+            save(tallied, place)
     finally:
         tallied.unpersist()
     tables: dict[str, list[UsageRow]] = {}
-    for row in found:
+    for row in sorted(found, key=lambda row: int(row["rank"])):
         tables.setdefault(row["report"], []).append(_row(row))
     for report, names in CLASSES.items():
         tables.get(report, []).sort(key=lambda each: names.index(each.key))

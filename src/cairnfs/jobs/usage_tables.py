@@ -102,7 +102,7 @@ def largest(tallied: DataFrame, count: int) -> DataFrame:
     order = Window.partitionBy("report").orderBy(weight.desc(), f.desc("files"), "key")
     is_class = f.col("report").isin(*CLASSES, POLICY)
     ranked = rows.withColumn("rank", f.row_number().over(order))
-    return ranked.where(is_class | (f.col("rank") <= count)).orderBy("report", "rank")
+    return ranked.where(is_class | (f.col("rank") <= count))
 
 
 def _with_facets(inodes: DataFrame, scan: Scan, shape: Shape) -> DataFrame:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cairnfs.cli.connection import Choice, choose
 from cairnfs.cli.errors import CommandError
+from cairnfs.cli.job import checks
 from cairnfs.cli.job import usage as usage_options
 from cairnfs.cli.job.progress import JobBar
 from cairnfs.cli.output import Output, format_bytes
@@ -27,6 +28,8 @@ JOBS = {
     "restore": "make a directory of a backup, with all that it had",
     "mirror": "make a directory of another cluster, or of an HDFS, equal to one of this",
     "usage": "where space and files are, what snapshots hold, what has grown",
+    "fsck": "look at all files, blocks and directories; exit code 1 if something is lost",
+    "scrub": "read every replica, and have those replaced that are not what was written",
 }
 _RUN_AGAIN = "run the same command again: it goes on where it was"
 
@@ -71,7 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
             metavar="NAME=VALUE",
             help="a setting of Spark, as spark-submit has it; as often as needed",
         )
-        if each is not parsers["usage"]:
+        if each not in (parsers["usage"], parsers["fsck"]):  # which change nothing
             each.add_argument("--dry-run", action="store_true", help="only tell what would be done")
         each.add_argument("--json", action="store_true", help="for programs")
     backup, restore, mirror = (parsers[name] for name in ("backup", "restore", "mirror"))
@@ -86,6 +89,7 @@ def make_parser() -> argparse.ArgumentParser:
     mirror.add_argument("directory", metavar="DIRECTORY", help="of which snapshots may be taken")
     mirror.add_argument("target", metavar="URL", help="of the mirror: hdfs://other:8020/path")
     usage_options.add_options(parsers["usage"])
+    checks.add_options(parsers["fsck"], parsers["scrub"])
     return parser
 
 
@@ -171,11 +175,33 @@ def usage(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
     return 0
 
 
+def fsck(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    from cairnfs.jobs import fsck as run
+
+    url = _url(choice, given.directory)
+    report = run(url, top=given.top, output=given.output, **_options(given, bar))
+    return checks.tell_of_fsck(given, report, bar)
+
+
+def scrub(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    from cairnfs.jobs import plan_scrub
+    from cairnfs.jobs import scrub as run
+
+    url = _url(choice, given.directory)
+    how: dict[str, Any] = {"snapshots": not given.no_snapshots, **_options(given, bar)}
+    if given.dry_run:
+        return _show_plan(given, plan_scrub(url, **how), bar)
+    done = run(url, bytes_per_s=given.bytes_per_s, state=given.state, **how)
+    return checks.tell_of_scrub(given, done, bar)
+
+
 _ACTIONS: dict[str, Callable[[argparse.Namespace, Choice, JobBar], int]] = {
     "backup": backup,
     "restore": restore,
     "mirror": mirror,
     "usage": usage,
+    "fsck": fsck,
+    "scrub": scrub,
 }
 
 

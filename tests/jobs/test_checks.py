@@ -1,0 +1,180 @@
+"""`fsck` and `scrub` on a cluster of which somebody damages the disks."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.jobs.trees import write
+
+import cairnfs
+from cairnfs.cli.main import main
+from cairnfs.errors import FileNotFoundException, IllegalArgumentException
+from cairnfs.jobs import BatchSize, JobProgress, fsck, plan_scrub, scrub
+from cairnfs.jobs.check_tables import KINDS
+from cairnfs.spark.views import list_views
+from cairnfs.testing.cluster import Cluster
+
+pytestmark = [pytest.mark.java, pytest.mark.usefixtures("spark")]
+
+BLOCK_BYTES = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two DataNodes that do not look for damage by themselves."""
+    directory = tmp_path_factory.mktemp("checks") / "cluster"
+    with Cluster(directory, datanodes=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def fs(damaged: Cluster) -> Iterator[cairnfs.FileSystem]:
+    with cairnfs.connect(damaged.uri) as fs:
+        yield fs
+
+
+def damage(cluster: Cluster, path: str, block: int, replica: int) -> str:
+    """Change a byte of a replica on its disk; the DataNode that has it."""
+    place = cluster.replica_places(path)[block][replica]
+    node = cluster.datanode_at(place.port)
+    file = cluster.replica_files(node)[place.block_id]
+    os.chmod(file, 0o644)
+    with file.open("r+b") as stream:
+        stream.seek(100)
+        byte = stream.read(1)
+        stream.seek(100)
+        stream.write(bytes([byte[0] ^ 1]))
+    return node.address
+
+
+def test_a_damaged_replica_is_found_and_replaced(
+    damaged: Cluster, fs: cairnfs.FileSystem, tmp_path: Path
+) -> None:
+    """Also one that only a snapshot still shows; and what cannot be repaired is told."""
+    write(fs, "/d/two", b"2" * (BLOCK_BYTES + 10), replication=2, block_size=BLOCK_BYTES)
+    write(fs, "/d/deleted", b"3" * 1000, replication=2)
+    write(fs, "/d/alone", b"1" * 1000, replication=1)
+    write(fs, "/d/empty", b"", replication=2)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s")
+    bad = damage(damaged, "/d/two", block=1, replica=0)
+    damage(damaged, "/d/deleted", block=0, replica=1)
+    damage(damaged, "/d/alone", block=0, replica=0)
+    fs.delete("/d/deleted")
+
+    (line,) = plan_scrub(f"{fs.url}/d").lines
+    total = 2 * (BLOCK_BYTES + 10) + 2 * 1000 + 1000
+    assert (line.action, line.kind, line.items, line.bytes) == ("verify", "block", 4, total)
+    assert not fs.exists("/.cairn-scrub-d"), "a dry run writes nothing"
+
+    told: list[JobProgress] = []
+    done = scrub(f"{fs.url}/d", batch=BatchSize(items=1), progress=told.append)
+    found = done.found
+    assert (found.blocks, found.replicas, found.gone) == (4, 7, 0)
+    assert found.bytes == 2 * BLOCK_BYTES + 10 + 1000
+    assert (found.bad, found.reported, found.lost, found.unreachable) == (3, 2, 1, 0)
+    assert [(each.path, each.kind, each.is_reported) for each in found.listed] == [
+        ("/d/alone", "corrupt", False),
+        ("/d/.snapshot/s/deleted", "corrupt", True),
+        ("/d/two", "corrupt", True),
+    ]
+    assert found.listed[2].datanode == bad
+    assert (told[-1].bytes, told[-1].bytes_total) == (total, total)
+    assert not done.is_healthy
+    assert not fs.exists("/.cairn-scrub-d"), "nothing is left of it"
+    assert not list_views(fs)
+
+    def is_repaired() -> bool:
+        checks = fs.verify_replicas("/d/two") + fs.verify_replicas("/d/.snapshot/s/deleted")
+        return all(check.good == 2 and not check.bad for check in checks)
+
+    damaged.wait_until(is_repaired, "bad replicas are replaced")
+    slow = scrub(f"{fs.url}/d", snapshots=False, bytes_per_s=50 << 20, state=f"file://{tmp_path}/s")
+    assert (slow.found.replicas, slow.found.bad, slow.found.lost) == (5, 1, 1)
+    fs.delete("/d/alone")
+
+
+def test_what_the_namenodes_know_to_be_wrong(
+    damaged: Cluster, fs: cairnfs.FileSystem, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for n in range(3):
+        write(fs, f"/f/a/{n}", b"x" * 100, replication=2)
+    write(fs, "/f/several", b"y" * (2 * BLOCK_BYTES + 1), replication=2, block_size=BLOCK_BYTES)
+    fs.create_symlink("/nowhere", "/f/a/link")
+    fs.mkdirs("/f/none")
+    report = fsck(f"{fs.url}/f")
+    assert report.is_healthy, report
+    assert report.problems == []
+    assert (report.files, report.directories, report.symlinks) == (4, 3, 1)
+    assert (report.blocks, report.replicas) == (6, 12)
+    assert report.length_bytes == 2 * BLOCK_BYTES + 301
+    assert report.replica_bytes == 2 * report.length_bytes
+
+    write(fs, "/f/lost", b"z" * 100, replication=1)
+    write(fs, "/f/wanting", b"z" * 100, replication=3)
+    with fs.create("/f/open", replication=2) as file:
+        file.write(b"open")
+        file.flush()
+        (place,) = damaged.replica_places("/f/lost")[0]
+        node = damaged.datanode_at(place.port)
+        node.stop()
+        damaged.replica_files(node)[place.block_id].unlink()
+        node.start()
+        damaged.wait_for_datanodes(2)
+        damaged.wait_until(
+            lambda: not fs.get_block_locations("/f/lost")[0].datanodes, "the loss is known"
+        )
+        assert main(_command(fs, "fsck", "/f", "--json")) == 1
+    told = json.loads(capfd.readouterr().out)
+    assert not told["healthy"]
+    assert told["open_files"] == 1
+    assert [(each["kind"], each["path"]) for each in told["problems"]] == [
+        ("missing", "/f/lost"),
+        ("under-replicated", "/f/wanting"),
+    ]
+    assert told["counts"] == {**dict.fromkeys(KINDS, 0), "missing": 1, "under-replicated": 1}
+
+    worst = fsck(f"{fs.url}/f", top=1, output=f"file://{tmp_path}/problems")
+    assert [each.kind for each in worst.problems] == ["missing"]
+    rows = pq.read_table(f"{tmp_path}/problems").to_pylist()
+    assert sorted(row["kind"] for row in rows) == ["missing", "under-replicated"]
+    fs.delete("/f", recursive=True)
+
+
+def _command(fs: cairnfs.FileSystem, *arguments: str) -> list[str]:
+    return ["job", "--fs", fs.url, *arguments]
+
+
+def test_records_that_contradict_each_other(
+    damaged: Cluster, fs: cairnfs.FileSystem, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody has changed the store itself."""
+    write(fs, "/r/a/file", b"x" * 100, replication=2)
+    top = fs.get_file_status("/r")
+    (namenode,) = damaged.namenodes
+    namenode.stop()
+    with sqlite3.connect(damaged.directory / "namespace.db") as store:
+        store.execute("UPDATE totals SET files = files + 1 WHERE id = ?", (top.id,))
+    store.close()
+    namenode.start()
+    damaged.wait_for_namenode(namenode)
+    damaged.wait_for_datanodes(2)
+    assert main(_command(fs, "fsck", "/r")) == 1
+    said = capfd.readouterr().out.splitlines()
+    assert said[0].startswith("/r: totals: it says 2 files, 1 directories and 100 bytes, there are")
+    assert "/r is DAMAGED" in said
+
+
+def test_refusals(fs: cairnfs.FileSystem, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundException, match="Directory does not exist: /nothing"):
+        fsck(f"{fs.url}/nothing")
+    with pytest.raises(FileNotFoundException, match="Directory does not exist: /nothing"):
+        scrub(f"{fs.url}/nothing")
+    with pytest.raises(IllegalArgumentException, match="forever"):
+        scrub(f"{fs.url}/", bytes_per_s=0)
