@@ -29,7 +29,7 @@ BLOCK_BYTES = 1 << 20
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two DataNodes that do not look for damage by themselves."""
     directory = tmp_path_factory.mktemp("checks") / "cluster"
-    with Cluster(directory, datanodes=2) as cluster:
+    with Cluster(directory, datanodes=2, datanode_options=("--scan-rate", "0")) as cluster:
         yield cluster
 
 
