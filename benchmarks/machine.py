@@ -69,6 +69,24 @@ def _cpu_s(pid: int) -> float:
     return 0.0
 
 
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process with all its threads, and of its children that have ended."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / TICKS_PER_S
+    return 0.0
+
+
+def processes_below(pid: int) -> list[int]:
+    """A process, its children, and theirs."""
+    found = [pid]
+    for each in found:
+        for tasks in Path(f"/proc/{each}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                found += map(int, tasks.read_text().split())
+    return found
+
+
 def _fdatasync_ms(directory: Path) -> dict[str, float]:
     """How long the disk takes to keep 4 KiB appended to a file."""
     took_s: list[float] = []

@@ -10,7 +10,8 @@ Namespaces of growing sizes are counted by directory, with one and two cores for
   the same process that Spark runs in, so without the start of a JVM;
 - **Parquet**: Spark reads what it has exported of the same table before.
 
-All take turns on one NameNode with SQLite.  Times are medians of the rounds.
+All take turns on one NameNode with SQLite.  Times are medians of the rounds; CPU seconds
+are of all processes together, the NameNode's too, and hold on a busy machine as well.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -27,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.spark.sessions import make_session
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import cpu_s, describe_machine, processes_below
 from benchmarks.namespaces import fill
 from benchmarks.tables import table
 from cairnfs.testing.cluster import Cluster
@@ -100,6 +102,11 @@ class _Scan:
         self._url = f"{cluster.uri}/{TOP}"
         self._parquet = f"file://{local}/inodes.parquet"
         self._directories = directories
+        self._namenode = cluster.namenodes[0].pid
+
+    def _cpu_s(self) -> float:
+        """CPU seconds of the NameNode, and of this process with all that it has started."""
+        return sum(cpu_s(pid) for pid in (self._namenode, *processes_below(os.getpid())))
 
     def run(self, rounds: int) -> Figures:
         self._inodes("parent string").write.mode("overwrite").parquet(self._parquet)
@@ -110,14 +117,17 @@ class _Scan:
             "parquet": self._read_parquet,
         }
         times: dict[str, list[float]] = {name: [] for name in ways}
+        cpu: dict[str, list[float]] = {name: [] for name in ways}
         for each in ways.values():  # all code is loaded once before it counts
             each()
         for _ in range(rounds):
             for name, way in ways.items():
-                start = time.perf_counter()
+                start, used = time.perf_counter(), self._cpu_s()
                 way()
                 times[name].append(time.perf_counter() - start)
+                cpu[name].append(self._cpu_s() - used)
         figures: Figures = {f"{name}_s": statistics.median(took) for name, took in times.items()}
+        figures |= {f"{name}_cpu_s": statistics.median(used) for name, used in cpu.items()}
         figures["times_as_fast"] = figures["listing_s"] / figures["scan_s"]
         figures["driver_heap_mb"] = self._heap_mb()
         figures["driver_python_mb"] = _peak_mb()
@@ -171,6 +181,7 @@ def _peak_mb() -> float:
 def render(sizes: Sequence[Figures]) -> str:
     """A table, and the bar at the largest size up to a million inodes that was measured."""
     names = ("inodes", "cores", "scan_s", "all_columns_s", "listing_s", "parquet_s")
+    names = (*names, "scan_cpu_s", "listing_cpu_s", "parquet_cpu_s")
     names = (*names, "times_as_fast", "driver_heap_mb", "driver_python_mb")
     heads = [name.replace("_s", " s").replace("_", " ") for name in names]
     text = table(heads, ([figures[name] for name in names] for figures in sizes))

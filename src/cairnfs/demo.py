@@ -1,9 +1,10 @@
-"""A cluster, Spark and Hadoop's own shell, in a temporary folder.
+"""The story of the product, with a cluster, Spark and Hadoop's own shell in a temporary folder.
 
     make demo
 
-Starts a NameNode and three DataNodes, writes Parquet to `hdfs://` with Spark, reads it back
-and compares, lists it with Hadoop's FsShell, shows figures, stops everything.
+Starts a NameNode and three DataNodes, writes a table to `hdfs://` with Spark, takes snapshots,
+lets a bad job damage the table, shows what has changed, goes back in place, checks every value,
+lists everything with Hadoop's FsShell, shows figures, stops everything.
 
 Invariant: however it ends, no process and no file of it is left.
 """
@@ -29,11 +30,12 @@ import msgspec
 from cairnfs.cli.errors import CommandError
 from cairnfs.cli.local_cluster import LocalCluster
 from cairnfs.cli.output import format_bytes
-from cairnfs.demo_spark import Figures
+from cairnfs.demo_spark import INNER, TABLE, Figures
+from cairnfs.demo_words import say, title
 
 JAVA_OLDEST = 17  # of Spark 4
 ROWS = 1_000_000
-DIRECTORY = "/warehouse/events"
+WAREHOUSE = "/warehouse"
 SHOWN_LINES_MAX = 12
 JVM_OPTIONS = ("-XX:-UsePerfData", "-XX:+UseSerialGC")  # no traces in /tmp; few threads
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -115,14 +117,12 @@ def find_jars() -> Path:
 def _run(folder: Path, java: str, jars: Path, rows: int) -> None:
     cluster = LocalCluster(folder / "cluster")
     try:
-        _title("A cluster: one NameNode, three DataNodes, one command")
-        cluster.up(
-            base_port=random.randrange(21_000, 21_900, 20), say=lambda text: print(" ", text)
-        )
+        title("A cluster: one NameNode, three DataNodes, one command")
+        cluster.up(base_port=random.randrange(21_000, 21_900, 20), say=say)
         (cluster.conf / "log4j2.properties").write_text(QUIET)
-        _title(f"Spark writes {rows:,} rows of Parquet to {cluster.uri}, and reads them back")
+        title(f"Spark writes {rows:,} rows of Parquet to {cluster.uri}, and reads them back")
         figures = _run_spark(folder, cluster, rows)
-        _title("Hadoop's own shell sees the same files")
+        title("Hadoop's own shell sees the same, now and in the snapshot")
         shell = (
             java,
             *JVM_OPTIONS,
@@ -130,8 +130,10 @@ def _run(folder: Path, java: str, jars: Path, rows: int) -> None:
             f"{cluster.conf}:{jars}/*",
             "org.apache.hadoop.fs.FsShell",
         )
-        _list(shell)
-        _title("In figures")
+        table = f"{WAREHOUSE}/{TABLE}"
+        _list(shell, table)
+        _list(shell, f"{table}/.snapshot/{INNER}/day=1")
+        title("In figures")
         _show(figures, *_count(shell))
     except CommandError:
         _show_logs(cluster)
@@ -181,7 +183,7 @@ def _run_spark(folder: Path, cluster: LocalCluster, rows: int) -> Figures:
     figures = folder / "figures.json"
     module = [sys.executable, "-P", "-m", "cairnfs.demo_spark"]
     child = subprocess.Popen(
-        [*module, str(cluster.directory), DIRECTORY, str(rows), str(figures)],
+        [*module, str(cluster.directory), WAREHOUSE, str(rows), str(figures)],
         cwd=scratch,  # where Spark puts what it has no other place for
         env=_spark_environment(scratch, cluster),
         stdin=subprocess.DEVNULL,
@@ -213,6 +215,7 @@ def _spark_environment(scratch: Path, cluster: LocalCluster) -> dict[str, str]:
     environment = {
         **os.environ,
         "PYSPARK_SUBMIT_ARGS": shlex.join([*arguments, "pyspark-shell"]),
+        "PYTHONWARNINGS": "ignore::FutureWarning",  # of PySpark, about pandas
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "SPARK_LAUNCHER_OPTS": java_options,
         "SPARK_LOCAL_DIRS": str(scratch),
@@ -227,18 +230,18 @@ def _spark_environment(scratch: Path, cluster: LocalCluster) -> dict[str, str]:
 # Hadoop's shell, and figures
 
 
-def _list(shell: tuple[str, ...]) -> None:
-    lines = _call(*shell, "-ls", "-R", DIRECTORY).splitlines()
-    print(f"  $ hdfs dfs -ls -R {DIRECTORY}")
+def _list(shell: tuple[str, ...], path: str) -> None:
+    lines = _call(*shell, "-ls", "-R", path).splitlines()
+    say(f"$ hdfs dfs -ls -R {path}")
     for line in lines[:SHOWN_LINES_MAX]:
-        print(f"  {line}")
+        say(line)
     if len(lines) > SHOWN_LINES_MAX:
-        print(f"  ... and {len(lines) - SHOWN_LINES_MAX} more")
+        say(f"... and {len(lines) - SHOWN_LINES_MAX} more")
 
 
 def _count(shell: tuple[str, ...]) -> tuple[int, int, int]:
     """Directories, files, bytes."""
-    directories, files, size, _ = _call(*shell, "-count", DIRECTORY).split()
+    directories, files, size, _ = _call(*shell, "-count", f"{WAREHOUSE}/{TABLE}").split()
     return int(directories), int(files), int(size)
 
 
@@ -258,16 +261,16 @@ def _show(figures: Figures, directories: int, files: int, size: int) -> None:
         "bytes": f"{format_bytes(size)}; each block has {copies:.0f} replicas",
         "write": f"{figures.write_s:.1f} s, {size / 1e6 / figures.write_s:.0f} MB/s",
         "read": f"{figures.read_s:.1f} s, {size / 1e6 / figures.read_s:.0f} MB/s",
+        "snapshots": f"{figures.snapshot_s * 1000:.1f} ms, both of them",
+        "differences": f"{figures.changes} in {figures.diff_s * 1000:.1f} ms",
+        "roll-back": f"{figures.rollback_s * 1000:.1f} ms",
+        "verification": f"{figures.verify_s:.1f} s, all rows",
         "replicas": ", ".join(f"{count} on {name}" for name, count in figures.replicas.items()),
         "client calls": f"{sum(figures.calls.values())}: "
         + ", ".join(f"{name} {count}" for name, count in calls),
     }
     for name, value in rows.items():
-        print(f"  {name:13} {value}")
-
-
-def _title(text: str) -> None:
-    print(f"\n{text}\n{'-' * len(text)}", flush=True)
+        say(f"{name:13} {value}")
 
 
 if __name__ == "__main__":

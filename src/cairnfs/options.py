@@ -225,6 +225,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "datanode",
+        "capacity_bytes",
+        0,
+        "that replicas may take of each volume, where several share a disk; 0 for all of it",
+        _not_negative,
+        flag="--capacity",
+    ),
+    Option(
+        "datanode",
         "failed_volumes_tolerated",
         0,
         "with one more, the DataNode ends",
@@ -280,6 +288,15 @@ OPTIONS: tuple[Option, ...] = (
         "how many are moved at a time",
         _positive,
         hadoop="dfs.datanode.balance.max.concurrent.moves",
+    ),
+    Option(
+        "datanode",
+        "lazy_persist_interval_s",
+        60.0,
+        "how often replicas that were written to a RAM_DISK volume are taken to disk",
+        _more_than_nothing,
+        flag="--lazy-persist-interval",
+        hadoop="dfs.datanode.lazywriter.interval.sec",
     ),
     # `cairn cluster`.
     Option("cluster", "datanodes", 3, "how many a new `cairn cluster` has", _between(1, 100)),

@@ -123,6 +123,23 @@ def test_a_full_volume_is_passed_over(tmp_path: Path) -> None:
     volumes.close()
 
 
+def test_a_volume_takes_no_more_than_its_share_of_the_disk(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    volumes = Volumes(StorageLocation.parse_list(f"{tmp_path}/a"), limit_bytes=4000, disk=disk)
+    volumes.attach(SPACE)
+    (volume,) = volumes.good
+    disk.free = {tmp_path / "a": 100_000}
+    assert volume.capacity_bytes == volume.available_bytes() == 4000
+    volume.add_used(3000)
+    volume.promise(500)
+    assert volume.available_bytes() == 500
+    disk.free = {tmp_path / "a": 600}
+    assert volume.available_bytes() == 100
+    volume.add_used(2000)
+    assert volume.available_bytes() == 0
+    volumes.close()
+
+
 def test_no_room_for_a_block_is_told_before_it_is_sent(
     start_node: StartNode, tmp_path: Path
 ) -> None:

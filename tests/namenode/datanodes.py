@@ -76,6 +76,7 @@ class FakeDataNode:
         self.disk: dict[str, dict[int, OnDisk]] = {f"DS-{name}-{n}": {} for n in numbers}
         self.types = dict(zip(self.disk, types or ["DISK"] * storages, strict=True))
         self.registration = pb.DatanodeRegistrationProto()
+        self.capacity = 1 << 40  # of each storage
         self.is_up = True
         self.told: list[int] = []  # blocks that it was told to delete
         self.queued: Commands = []  # what it was told, and has not done yet
@@ -129,7 +130,9 @@ class FakeDataNode:
         for id in self.disk:
             report = request.reports.add(storageUuid=id, failed=id in failed)
             report.storage.CopyFrom(self._storage(id))
-            report.capacity = report.remaining = 1 << 40
+            report.capacity = self.capacity
+            report.dfsUsed = sum(each.length for each in self.disk[id].values())
+            report.remaining = max(0, report.capacity - report.dfsUsed)
         response: pb.HeartbeatResponseProto = self.client.call("sendHeartbeat", request)
         for command in response.cmds:
             if command.blkCmd.action == pb.BlockCommandProto.INVALIDATE:

@@ -466,3 +466,22 @@ def restamp(cluster: FakeCluster, block: Block) -> Block:
     newer: Block = cluster.call(update_block_for_pipeline, *who, block).block
     cluster.call(update_pipeline, *who, block, newer, list(block.targets))
     return newer
+
+
+def test_one_too_many_is_found_by_a_namenode_that_has_not_heard_of_it(tmp_path: Path) -> None:
+    """It was reported, and the NameNode died; the next one hears of its DataNode last."""
+    with fake_cluster(tmp_path) as cluster:
+        cluster.add("a", "b")
+        block = cluster.write("/f", replication=2, length=10)
+        (late,) = cluster.add("c")
+        late.receive(block.id, block.generation_stamp, 10)
+        disks = {name: node.disk for name, node in cluster.nodes.items()}
+    with fake_cluster(tmp_path, format=False) as cluster:
+        for name in ("a", "b", "c"):
+            node = cluster.nodes[name] = FakeDataNode(cluster, name)
+            node.disk = disks[name]
+            node.come()
+            cluster.live(3)
+        cluster.live(5)
+        assert len(cluster.holders(block)) == 2
+        cluster.check_calm()

@@ -9,6 +9,7 @@ import cairnfs
 from cairnfs.testing.cluster import Cluster
 
 TYPES = ("DISK", "SSD", "ARCHIVE")
+FOLDERS = (*TYPES, "RAM_DISK")
 MIB = 1 << 20
 MOVE_LIMIT_S = 120.0
 
@@ -30,7 +31,7 @@ def types_on_disk(cluster: Cluster, path: str) -> Counter[str]:
     ids = {block.b.blockId for block in cluster.located_blocks(path)}
     found: Counter[str] = Counter()
     for node in cluster.datanodes:
-        for type in TYPES:
+        for type in FOLDERS:
             for file in (cluster.directory / node.name / type).rglob("blk_*"):
                 if (
                     "finalized" in file.parts

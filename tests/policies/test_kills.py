@@ -42,6 +42,18 @@ def replicas_on_disk(cluster: Cluster) -> dict[str, int]:
     }
 
 
+def wait_until_it_goes_on(cluster: Cluster, fs: cairnfs.FileSystem) -> None:
+    """Some of it is done by each NameNode, or it would never end."""
+    before = fs.storage_policy_work()
+
+    def has_gone_on() -> bool:
+        work = fs.storage_policy_work()
+        done = (work.scanned_inodes, work.placed_blocks)
+        return work.is_done or done != (before.scanned_inodes, before.placed_blocks)
+
+    cluster.wait_until(has_gone_on, "the satisfier goes on", 120.0)
+
+
 def kill_while_it_works(
     cluster: Cluster, fs: cairnfs.FileSystem, chance: random.Random, kills_max: int
 ) -> int:
@@ -55,17 +67,7 @@ def kill_while_it_works(
         namenode.start()
         cluster.wait_for_namenode(namenode)
         cluster.wait_for_datanodes(3)
-        before = fs.storage_policy_work()
-        # Some of it is done by each, or it would never end.
-        cluster.wait_until(
-            lambda before=before: (  # type: ignore[misc]
-                (work := fs.storage_policy_work()).is_done
-                or (work.scanned_inodes, work.placed_blocks)
-                != (before.scanned_inodes, before.placed_blocks)
-            ),
-            "the satisfier goes on",
-            120.0,
-        )
+        wait_until_it_goes_on(cluster, fs)
     return kills
 
 
@@ -103,3 +105,42 @@ def test_everything_is_looked_at_once_and_nothing_is_lost(tmp_path: Path) -> Non
 @pytest.mark.timeout(3600)
 def test_a_tree_of_10000_files(tmp_path: Path) -> None:
     check(tmp_path, directories=200, files=50, kills_min=10, kills_max=40)
+
+
+def test_of_two_namenodes_the_one_at_work_is_killed(tmp_path: Path, postgres_dsn: str) -> None:
+    """Again and again; the other one goes on, and nothing is looked at twice."""
+    with Cluster(
+        tmp_path / "cluster",
+        namenodes=2,
+        store=postgres_dsn,
+        storage_types=TYPES,
+        stale_after_s=30.0,
+        dead_after_s=120.0,
+    ) as cluster:
+        addresses = ",".join(node.address for node in cluster.namenodes)
+        with cairnfs.connect(f"hdfs://{addresses}") as fs:
+            paths = make_tree(fs, directories=12, files=8)
+            fs.set_storage_policy("/tree", "COLD")
+            kills = 0
+            while kills < 3 and not (work := fs.storage_policy_work()).is_done:
+                at_work = [node for node in cluster.namenodes if node.address == work.namenode]
+                if not at_work:
+                    continue  # it is nobody's for the moment
+                at_work[0].kill()
+                kills += 1
+                wait_until_it_goes_on(cluster, fs)
+                at_work[0].start()
+                cluster.wait_for_namenode(at_work[0])
+            wait_until_satisfied(fs, cluster, limit_s=600.0)
+            work = fs.storage_policy_work()
+            print(f"{kills} kills; {work}")
+            assert kills
+            assert work.scanned_inodes == count_inodes(directories=12, files=8)
+            assert work.unsatisfied_blocks == 0
+            expected = {"DISK": 0, "SSD": 0, "ARCHIVE": 3 * len(paths)}
+            cluster.wait_until(
+                lambda: replicas_on_disk(cluster) == expected, "nothing is left elsewhere", 120.0
+            )
+            for path in paths[::10]:
+                with fs.open(path) as file:
+                    assert file.read() == DATA

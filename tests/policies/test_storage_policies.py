@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from pathlib import Path
 
 import pytest
 from tests.policies.clusters import (
@@ -215,3 +216,27 @@ def test_how_fast_replicas_move_is_told_to_datanodes(
         pytest.raises(AccessControlException, match="Superuser privilege is required"),
     ):
         other.set_balancer_bandwidth(1)
+
+
+def test_a_lazy_file_is_in_memory_first(tmp_path: Path) -> None:
+    """On the DataNode that its writer is next to; others, and those without memory, use disks."""
+    with (
+        Cluster(
+            tmp_path / "cluster",
+            storage_types=("RAM_DISK", "DISK"),
+            datanode_options=("--lazy-persist-interval", "3600"),
+        ) as cluster,
+        cairnfs.connect(cluster.uri) as fs,
+    ):
+        fs.mkdirs("/lazy")
+        fs.set_storage_policy("/lazy", "LAZY_PERSIST")
+        write(fs, "/lazy/f", b"x" * (MIB + 1))
+        write(fs, "/usual")
+        assert types_of(cluster, "/lazy/f") == [{"RAM_DISK": 1, "DISK": 2}] * 2
+        assert types_of(cluster, "/usual") == [{"DISK": 3}]
+        for node in cluster.datanodes:  # which takes what is in memory to disk sooner
+            node.stop()
+            node.start("--lazy-persist-interval", "0.5")
+        wait_for_types(cluster, "/lazy/f", DISK=3)
+        with fs.open("/lazy/f") as file:
+            assert file.read() == b"x" * (MIB + 1)

@@ -141,3 +141,65 @@ def test_rights_are_those_of_the_user(cluster: Cluster, path: str) -> None:
         "user.a": '"1"',
         "raw.a": '"2"',
     }
+
+
+def test_inherited_attributes_are_declared_unset_and_explained(cluster: Cluster, path: str) -> None:
+    declare = "op=DECLAREXATTR&xattr.name=user.web&xattr.kind="
+    assert ask(cluster, "PUT", "/", f"{declare}follow-path") == (200, None)
+    assert ask(cluster, "PUT", "/", f"{declare}follow-path") == (200, None)  # again
+    ask(cluster, "PUT", f"{path}/below", "op=MKDIRS")
+    set_value(cluster, f"{path}/below", "user.web", "low")
+    set_value(cluster, path, "user.web", "high")
+    _, answer = ask(cluster, "GET", "/", "op=GETDECLAREDXATTRS")
+    assert {"name": "user.web", "kind": "follow-path", "isUsed": True} in answer["DeclaredXAttrs"]
+
+    query = "op=EXPLAINXATTRS&xattr.name=user.web"
+    _, answer = ask(cluster, "GET", f"{path}/below", query)
+    (found,) = answer["XAttrExplanations"]
+    assert (found["name"], found["kind"], found["value"]) == ("user.web", "follow-path", '"high"')
+    (reason,) = found["reasons"]
+    assert (reason["cause"], reason["path"]) == ("SET", path)
+    assert [step["path"] for step in found["steps"]] == ["/", path, f"{path}/below"]
+    assert [step["value"] for step in found["steps"]] == [None, '"high"', '"low"']
+    _, answer = ask(cluster, "GET", path, f"{query}&encoding=hex")
+    assert answer["XAttrExplanations"][0]["value"] == f"0x{b'high'.hex()}"
+
+    assert ask(cluster, "PUT", path, "op=UNSETXATTR&xattr.name=user.web") == (200, None)
+    assert values(cluster, f"{path}/below", "encoding=text") == {}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "status", "exception"),
+    [
+        ("PUT", "/", "DECLAREXATTR&xattr.name=user.x", 400, "IllegalArgumentException"),
+        (
+            "PUT",
+            "/",
+            "DECLAREXATTR&xattr.name=user.x&xattr.kind=odd",
+            400,
+            "HadoopIllegalArgumentException",
+        ),
+        (
+            "PUT",
+            "/below",
+            "DECLAREXATTR&xattr.name=user.x&xattr.kind=local",
+            400,
+            "IllegalArgumentException",
+        ),
+        ("GET", "/below", "GETDECLAREDXATTRS", 400, "IllegalArgumentException"),
+        ("GET", "/missing", "EXPLAINXATTRS", 404, "FileNotFoundException"),
+        ("GET", "/", "EXPLAINXATTRS&encoding=odd", 400, "IllegalArgumentException"),
+        ("PUT", "/", "UNSETXATTR", 400, "IllegalArgumentException"),
+    ],
+)
+def test_what_is_wrong_with_inherited_attributes(
+    cluster: Cluster, method: str, path: str, query: str, status: int, exception: str
+) -> None:
+    found, answer = ask(cluster, method, path, f"op={query}")
+    assert (found, answer["RemoteException"]["exception"]) == (status, exception)
+
+
+def test_who_is_no_superuser_declares_nothing(cluster: Cluster) -> None:
+    query = "op=DECLAREXATTR&xattr.name=user.x&xattr.kind=follow-path"
+    status, answer = ask(cluster, "PUT", "/", query, user="alice")
+    assert (status, answer["RemoteException"]["exception"]) == (403, "AccessControlException")

@@ -21,12 +21,12 @@ from cairnfs.blocks.placement import Target, choose_storage, choose_targets
 from cairnfs.blocks.policies import StoragePolicy, choose_excess_types, choose_storage_types
 from cairnfs.blocks.records import BlockState, StorageType
 from cairnfs.blocks.replication import (
-    RACKS_MIN,
     BlockView,
     ReplicaState,
     ReplicaView,
     choose_deletions,
     choose_priority,
+    keeps_racks,
 )
 from cairnfs.blocks.topology import ClusterView
 
@@ -155,15 +155,8 @@ class _Search:
             excluded=excluded | self._busy,
             is_new_block=False,
         )
-        racks = {each.rack for each in others}
-        needed = min(
-            RACKS_MIN,
-            block.replication,
-            self._cluster.racks_in_service,
-            len(racks | {source.rack}),
-        )
         for target in placement.targets:
-            if len(racks | {target.node.rack}) >= needed:
+            if keeps_racks(block, self._cluster, source, target.node):
                 return target
         self.met_busy |= not self._busy <= excluded
         return None

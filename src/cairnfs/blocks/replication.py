@@ -308,6 +308,18 @@ def choose_invalidations(
     return tuple(corrupt[: max(too_many, sum(map(is_useless, corrupt)))])
 
 
+def keeps_racks(
+    block: BlockView, cluster: ClusterView, source: ReplicaView, target: DataNodeView
+) -> bool:
+    """Whether a block is on as many racks as it needs, or was, if a replica goes to this node."""
+    live = [each for each in block.replicas if each.state is ReplicaState.LIVE]
+    others = {each.rack for each in live if each.uuid != source.uuid}
+    needed = min(
+        RACKS_MIN, block.replication, cluster.racks_in_service, len(others | {source.rack})
+    )
+    return len(others | {target.rack}) >= needed
+
+
 _GOOD = Integrity.GOOD
 _MAINTENANCE = (AdminState.ENTERING_MAINTENANCE, AdminState.IN_MAINTENANCE)
 _STATE_ON_LEAVING = {

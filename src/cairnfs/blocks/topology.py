@@ -44,6 +44,7 @@ class StorageView(msgspec.Struct, frozen=True, gc=False):
     scheduled_bytes: int = 0  # promised to writers, not in `remaining_bytes` yet
     state: StorageState = StorageState.NORMAL
     contents_are_stale: bool = False  # its last full block report may be out of date
+    used_bytes: int = 0  # by replicas
 
 
 class DataNodeView(msgspec.Struct, frozen=True, gc=False):

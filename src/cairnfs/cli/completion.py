@@ -32,6 +32,10 @@ OTHERS = {
     "xattr": [*XATTR_ACTIONS, *KINDS, "--fs", "--json"],
     "policy": [*POLICY_ACTIONS, "--fs", "--json", "--wait"],
     "mover": ["--fs", "--json"],
+    "balancer": [
+        *("--threshold", "--include", "--exclude", "--source", "--idleiterations"),
+        *("--dry-run", "--background", "--status", "--stop", "--fs", "--json"),
+    ],
     "job": [*JOBS, "--fs", "--json", "--master", "--conf", "--dry-run", "--name", "--full"],
     "cluster": ["up", "down", "status", "--directory", "--json"],
     "namenode": ["--store", "--host", "--port", "--format", "--help"],

@@ -24,6 +24,7 @@ COMMANDS = {
     "policy": ("storage policies: list, get, set, unset, satisfy, status", "policy", "main"),
     "job": ("bulk work on Spark: backup, restore, mirror", "job.main", "main"),
     "mover": ("bring replicas to where their policies want them", "policy", "mover"),
+    "balancer": ("have DataNodes used evenly, as `hdfs balancer` does", "balancer", "main"),
     "cluster": ("a whole cluster on this machine: up, down, status", "cluster", "main"),
     "namenode": ("run a NameNode until SIGTERM", "nodes", "namenode"),
     "datanode": ("run a DataNode until SIGTERM", "nodes", "datanode"),

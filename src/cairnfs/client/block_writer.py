@@ -71,7 +71,13 @@ class BlockWriter:
             block = file.add_block(previous, excluded)
             writer = cls(file, pool, block, replication, window)
             try:
-                writer._open(Setup(Stage.PIPELINE_SETUP_CREATE))
+                writer._open(
+                    Setup(
+                        Stage.PIPELINE_SETUP_CREATE,
+                        is_lazy=file.is_lazy,
+                        room_bytes=file.block_size_bytes,
+                    )
+                )
                 return writer
             except PipelineFailed as error:
                 log.info("%s: %s", file.path, error)

@@ -17,17 +17,26 @@ _PAUSE_MAX_S = 0.4
 _NO_DATANODES = "There are 0 datanode(s) running"
 _R = TypeVar("_R")
 
+LAZY_PERSIST_ID = 15  # HdfsConstants.MEMORY_STORAGE_POLICY_ID
+
 
 class FileCalls:
     """One file that this client has the lease of."""
 
     def __init__(
-        self, namenodes: NameNodes, client_name: str, path: str, file_id: int, patience_s: float
+        self,
+        namenodes: NameNodes,
+        client_name: str,
+        path: str,
+        status: hdfs_pb2.HdfsFileStatusProto,
+        patience_s: float,
     ) -> None:
         self.path = path
+        self.is_lazy = status.storagePolicy == LAZY_PERSIST_ID
         self.client_name = client_name
         self._namenodes = namenodes
-        self.id = file_id
+        self.id = status.fileId
+        self.block_size_bytes = status.blocksize
         self._patience_s = patience_s
 
     def add_block(

@@ -61,6 +61,8 @@ class Setup(NamedTuple):
     generation_stamp: int = 0  # the new one, unless the block is new
     acked_bytes: int = 0
     sent_bytes: int = 0
+    is_lazy: bool = False  # the first replica may be in memory for a while
+    room_bytes: int = 0  # how much room a new block should find
 
 
 def targets_of(block: hdfs_pb2.LocatedBlockProto) -> list[Target]:
@@ -201,8 +203,11 @@ def _encode_setup(
     setup: Setup,
 ) -> bytes:
     first, *others = targets
+    header = client_header(block, client_name)
+    if setup.room_bytes:  # as Hadoop's client tells it
+        header.baseHeader.block.numBytes = setup.room_bytes
     request = pb.OpWriteBlockProto(
-        header=client_header(block, client_name),
+        header=header,
         targets=[target.datanode for target in others],
         stage=setup.stage,
         pipelineSize=len(targets),
@@ -214,5 +219,6 @@ def _encode_setup(
         targetStorageTypes=[target.storage_type for target in others],
         storageId=first.storage_id,
         targetStorageIds=[target.storage_id for target in others],
+        allowLazyPersist=setup.is_lazy or None,
     )
     return encode_request(Op.WRITE_BLOCK, request)

@@ -51,7 +51,7 @@ class Streams:
     ) -> OutputStream:
         """Go on with a file that the NameNode has opened for us."""
         stream = OutputStream(
-            FileCalls(self._namenodes, self.client_name, path, status.fileId, self._patience_s),
+            FileCalls(self._namenodes, self.client_name, path, status, self._patience_s),
             self._packets(defaults),
             block_size_bytes=status.blocksize,
             replication=status.block_replication,

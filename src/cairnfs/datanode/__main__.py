@@ -51,6 +51,7 @@ def settings_of(config: Config) -> DataNodeSettings:
         http_port=config.integer("datanode.http_port"),
         rack=config.text("datanode.rack"),
         reserved_bytes=config.integer("datanode.reserved_bytes"),
+        capacity_bytes=config.integer("datanode.capacity_bytes"),
         failed_volumes_tolerated=config.integer("datanode.failed_volumes_tolerated"),
         heartbeat_interval_s=config.number("datanode.heartbeat_interval_s"),
         block_report_interval_s=config.number("datanode.block_report_interval_s"),
@@ -58,6 +59,7 @@ def settings_of(config: Config) -> DataNodeSettings:
         sync_on_close=config.is_on("datanode.sync_on_close"),
         move_bytes_per_s=config.integer("datanode.move_bytes_per_s"),
         moves_max=config.integer("datanode.moves_max"),
+        lazy_persist_interval_s=config.number("datanode.lazy_persist_interval_s"),
     )
 
 

@@ -160,6 +160,14 @@ class Connection:
         self._socket.close()
 
     @property
+    def is_local(self) -> bool:
+        """Whether the peer is on this machine."""
+        try:
+            return bool(self._socket.getpeername()[0] == self._socket.getsockname()[0])
+        except OSError:
+            return False
+
+    @property
     def peer(self) -> str:
         try:
             host, port = self._socket.getpeername()[:2]

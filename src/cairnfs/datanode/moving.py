@@ -140,6 +140,10 @@ class Moving:
             if response.status != Status.SUCCESS:
                 raise IOException(f"{block} could not go to {address}: {response.message}")
 
+    def persist(self, block: Block) -> None:
+        """Take our replica from memory to disk."""
+        self._move_here(block, StorageType.DISK, "")
+
     def _move_here(self, block: Block, storage_type: StorageType, storage_id: str) -> None:
         """To another volume; the hint says that it is where it was no more."""
         with self._limits.move(f"move {block} to {storage_type.name}"):

@@ -16,6 +16,7 @@ from cairnfs.datanode.disk import Disk
 from cairnfs.datanode.figures import DataNodeFigures
 from cairnfs.datanode.heartbeat import RETRY_MAX_S, RETRY_MIN_S, Links, NameNodeLink
 from cairnfs.datanode.ipc import IpcCalls, IpcServer
+from cairnfs.datanode.lazy_writer import LazyWriter
 from cairnfs.datanode.moving import Moving
 from cairnfs.datanode.namenode import NameNodeCalls, encode_storage
 from cairnfs.datanode.operations import Operations
@@ -73,6 +74,7 @@ class DataNode:
             self.volumes = Volumes(
                 settings.data,
                 reserved_bytes=settings.reserved_bytes,
+                limit_bytes=settings.capacity_bytes,
                 failures_tolerated=settings.failed_volumes_tolerated,
                 disk=disk,
             )
@@ -170,10 +172,13 @@ class DataNode:
             bytes_per_s=settings.scan_bytes_per_s,
             period_s=settings.scan_period_s,
         )
+        self.lazy_writer = LazyWriter(self.replicas, moving, settings.lazy_persist_interval_s)
         self._watcher = threading.Thread(target=self._watch, name="datanode", daemon=True)
         self._is_started = True
-        for part in (self.server, self.ipc, self.http, self.reports, self.scanner, self._watcher):
+        for part in (self.server, self.ipc, self.http, self.reports, self.scanner):
             part.start()
+        self.lazy_writer.start()
+        self._watcher.start()
         log.info("DataNode %s serves %s on %s:%d", self.uuid, pool.id, settings.host, self.port)
 
     def stop(self) -> None:
@@ -223,6 +228,7 @@ class DataNode:
                 log.error("%s", self.failure)
                 break
         self._stopping.set()
+        self.lazy_writer.stop()
         for part in (self.http, self.scanner, self.reports, self.server, self.ipc, self.commands):
             part.stop()
         self.volumes.close()

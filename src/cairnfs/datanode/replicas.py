@@ -45,14 +45,13 @@ from cairnfs.datanode.replica_steps import ReplicaSteps
 from cairnfs.datanode.replica_table import ReplicaTable
 from cairnfs.datanode.storage import StorageType
 from cairnfs.datanode.throttle import Throttle
-from cairnfs.datanode.volumes import Volume, Volumes
+from cairnfs.datanode.volumes import ESTIMATED_BLOCK_BYTES, Volume, Volumes
 from cairnfs.errors import IOException
 from cairnfs.wire.checksum import Checksum
 
 log = logging.getLogger(__name__)
 
 WRITER_STOP_LIMIT_S = 60.0
-ESTIMATED_BLOCK_BYTES = 128 << 20  # room to look for when nobody says how much
 
 _T = TypeVar("_T")
 

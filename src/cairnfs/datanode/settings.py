@@ -24,6 +24,7 @@ class DataNodeSettings:
     http_port: int = 9864
     rack: str = ""
     reserved_bytes: int = 0  # of each volume, left to others
+    capacity_bytes: int = 0  # of each volume, for replicas; 0: all that is not left to others
     failed_volumes_tolerated: int = 0
     transfer_threads_max: int = 4096
     socket_timeout_s: float = 60.0
@@ -36,6 +37,7 @@ class DataNodeSettings:
     sync_on_close: bool = False
     move_bytes_per_s: int = 100 << 20  # for replicas that go from one place to another
     moves_max: int = 100  # of those, at a time
+    lazy_persist_interval_s: float = 60.0  # how often replicas are taken from memory to disk
     user: str = field(default="hdfs")  # as whom to call NameNodes
 
     def __post_init__(self) -> None:

@@ -45,6 +45,8 @@ from cairnfs.datanode.storage import (
 
 log = logging.getLogger(__name__)
 
+ESTIMATED_BLOCK_BYTES = 128 << 20  # room to look for when nobody says how much
+
 # What a full or busy system says; the disk itself may be in order.
 _NOT_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOENT, errno.EEXIST}
 
@@ -53,7 +55,12 @@ class Volume:
     """One directory, locked for this process from `__init__` until `close`."""
 
     def __init__(
-        self, location: StorageLocation, *, reserved_bytes: int = 0, disk: Disk | None = None
+        self,
+        location: StorageLocation,
+        *,
+        reserved_bytes: int = 0,
+        limit_bytes: int = 0,
+        disk: Disk | None = None,
     ) -> None:
         self.location = location
         self.storage_type = location.storage_type
@@ -63,6 +70,7 @@ class Volume:
         self.capacity_bytes = 0
         self.pool: Path = location.path / "current"
         self._reserved_bytes = reserved_bytes
+        self._limit_bytes = limit_bytes  # 0: there is none but the disk
         self._used_bytes = 0
         self._promised_bytes = 0  # to replicas being written
         self._lock = threading.Lock()
@@ -107,9 +115,8 @@ class Volume:
             },
         )
         self.pool = pool
-        self.capacity_bytes = max(
-            0, shutil.disk_usage(self.location.path).total - self._reserved_bytes
-        )
+        total = max(0, shutil.disk_usage(self.location.path).total - self._reserved_bytes)
+        self.capacity_bytes = min(total, self._limit_bytes) if self._limit_bytes else total
 
     # Where things are.
 
@@ -150,6 +157,8 @@ class Volume:
     def available_bytes(self) -> int:
         """What new replicas may take, beside what was promised to those being written."""
         free = self.disk.free_bytes(self.location.path) - self._reserved_bytes
+        if self._limit_bytes:
+            free = min(free, self._limit_bytes - self._used_bytes)
         return max(0, free - self._promised_bytes)
 
     def add_used(self, difference_bytes: int) -> None:
@@ -198,6 +207,7 @@ class Volumes:
         locations: Sequence[StorageLocation],
         *,
         reserved_bytes: int = 0,
+        limit_bytes: int = 0,
         failures_tolerated: int = 0,
         disk: Disk | None = None,
     ) -> None:
@@ -216,7 +226,14 @@ class Volumes:
         try:
             for location in locations:
                 try:
-                    self.good.append(Volume(location, reserved_bytes=reserved_bytes, disk=disk))
+                    self.good.append(
+                        Volume(
+                            location,
+                            reserved_bytes=reserved_bytes,
+                            limit_bytes=limit_bytes,
+                            disk=disk,
+                        )
+                    )
                 except DiskErrorException as error:
                     log.error("%s", error)
                     self.failed.append(FailedVolume(location.path, _now_ms(), 0, None))
@@ -277,6 +294,16 @@ class Volumes:
             f"Out of space: The volume with the most available space (={most} B) is less than"
             f" the block size (={needed_bytes} B)."
         )
+
+    def has_room(self, storage_type: StorageType, needed_bytes: int) -> bool:
+        """Whether a volume of the type would take so many bytes, or a block of the usual size."""
+        needed_bytes = needed_bytes or ESTIMATED_BLOCK_BYTES
+        for volume in list(self.good):
+            if volume.storage_type is storage_type:
+                with self.watch(volume):
+                    if volume.available_bytes() > needed_bytes:
+                        return True
+        return False
 
     @contextmanager
     def watch(self, volume: Volume) -> Iterator[None]:

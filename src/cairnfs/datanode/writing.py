@@ -62,7 +62,8 @@ class Writing:
             return
 
         with self._writing(connection) as (writer, cleanup):
-            replica = self._open_replica(message, block, writer)
+            is_lazy = message.allowLazyPersist and connection.is_local
+            replica = self._open_replica(message, block, writer, is_lazy=is_lazy)
             cleanup.callback(self._replicas.release, replica, writer)
             acknowledges = is_client and not is_transfer
             if acknowledges:
@@ -104,7 +105,12 @@ class Writing:
         )
 
     def _open_replica(
-        self, message: pb.OpWriteBlockProto, block: Block, writer: TransferWriter
+        self,
+        message: pb.OpWriteBlockProto,
+        block: Block,
+        writer: TransferWriter,
+        *,
+        is_lazy: bool,
     ) -> Replica:
         replicas, stamp = self._replicas, message.latestGenerationStamp
         checksum = decode_checksum(message.requestedChecksum)
@@ -118,6 +124,8 @@ class Writing:
             case Stage.PIPELINE_SETUP_CREATE:
                 if stamp:
                     block = block._replace(generation_stamp=stamp)
+                if is_lazy and replicas.volumes.has_room(StorageType.RAM_DISK, block.length_bytes):
+                    storage_type = StorageType.RAM_DISK
                 return replicas.create_rbw(
                     block, checksum, storage_type, message.storageId, writer, replace=bool(stamp)
                 )
@@ -203,6 +211,7 @@ def _for_mirror(message: pb.OpWriteBlockProto) -> pb.OpWriteBlockProto:
     onward = pb.OpWriteBlockProto()
     onward.CopyFrom(message)
     del onward.targets[0]
+    onward.ClearField("allowLazyPersist")  # one replica in memory is enough
     for first, rest in (
         ("storageType", onward.targetStorageTypes),
         ("storageId", onward.targetStorageIds),

@@ -1,17 +1,16 @@
-"""The protocols of administrators: high availability, group mappings, refreshes, balancers."""
+"""The protocols of administrators: high availability, group mappings, refreshes."""
 
 from __future__ import annotations
 
 from cairnfs.errors import AccessControlException, UnsupportedOperationException
-from cairnfs.namenode.datanode_protocol import namespace_info
 from cairnfs.namenode.messages import NOTHING
+from cairnfs.namenode.namenode_protocol import NAMENODE_SERVICE
 from cairnfs.namenode.service import IncomingCall, Service
-from cairnfs.wire.proto import administration_pb2, ha_service_pb2, hdfs_server_pb2, namenode_pb2
+from cairnfs.wire.proto import administration_pb2, ha_service_pb2
 from cairnfs.wire.protocols import (
     GENERIC_REFRESH_PROTOCOL,
     GET_USER_MAPPINGS_PROTOCOL,
     HA_SERVICE_PROTOCOL,
-    NAMENODE_PROTOCOL,
     REFRESH_AUTHORIZATION_POLICY_PROTOCOL,
     REFRESH_CALL_QUEUE_PROTOCOL,
     REFRESH_USER_MAPPINGS_PROTOCOL,
@@ -19,7 +18,6 @@ from cairnfs.wire.protocols import (
 )
 
 HA_SERVICE = Service(HA_SERVICE_PROTOCOL)
-NAMENODE_SERVICE = Service(NAMENODE_PROTOCOL)
 USER_MAPPINGS_SERVICE = Service(GET_USER_MAPPINGS_PROTOCOL)
 REFRESH_USER_MAPPINGS_SERVICE = Service(REFRESH_USER_MAPPINGS_PROTOCOL)
 REFRESH_POLICY_SERVICE = Service(REFRESH_AUTHORIZATION_POLICY_PROTOCOL)
@@ -143,35 +141,3 @@ def refresh(
     answer.exitStatus = -1
     answer.userMessage = f"There is nothing to refresh by the name {as_text(request.identifier)!r}"
     return response
-
-
-# Balancers and movers
-
-
-@NAMENODE_SERVICE.handler
-def version_request(
-    call: IncomingCall, request: hdfs_server_pb2.VersionRequestProto
-) -> hdfs_server_pb2.VersionResponseProto:
-    return hdfs_server_pb2.VersionResponseProto(info=namespace_info(call.namenode))
-
-
-@NAMENODE_SERVICE.handler
-def is_upgrade_finalized(
-    call: IncomingCall, request: namenode_pb2.IsUpgradeFinalizedRequestProto
-) -> namenode_pb2.IsUpgradeFinalizedResponseProto:
-    return namenode_pb2.IsUpgradeFinalizedResponseProto(isUpgradeFinalized=True)
-
-
-@NAMENODE_SERVICE.handler
-def is_rolling_upgrade(
-    call: IncomingCall, request: namenode_pb2.IsRollingUpgradeRequestProto
-) -> namenode_pb2.IsRollingUpgradeResponseProto:
-    return namenode_pb2.IsRollingUpgradeResponseProto(isRollingUpgrade=False)
-
-
-@NAMENODE_SERVICE.handler
-def get_block_keys(
-    call: IncomingCall, request: namenode_pb2.GetBlockKeysRequestProto
-) -> namenode_pb2.GetBlockKeysResponseProto:
-    """There are none: blocks need no tokens."""
-    return namenode_pb2.GetBlockKeysResponseProto()

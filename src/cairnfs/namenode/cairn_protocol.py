@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from cairnfs.namenode import client_policies, inherited_xattrs, rolling_back, view_calls
+from cairnfs.namenode import (
+    balancer_calls,
+    client_policies,
+    inherited_xattrs,
+    rolling_back,
+    view_calls,
+)
 from cairnfs.namenode.messages import encode_nothing
 from cairnfs.namenode.rolling_back import parse_several
 from cairnfs.namenode.service import IncomingCall, Service
@@ -150,5 +156,6 @@ CAIRN_SERVICE = Service.join(
     rolling_back.CALLS,
     inherited_xattrs.CALLS,
     client_policies.CAIRN_CALLS,
+    balancer_calls.CALLS,
     view_calls.CALLS,
 )

@@ -124,7 +124,8 @@ async def _take_heartbeat(
         node.moves.clear()
         node.told.clear()
         namenode.block_recoveries.forget()
-        namenode.satisfier.forget()
+        namenode.moves.forget_all()
+        namenode.balancer.forget()
         return response
     _add_recoveries(namenode, node, response)
     _add_transfers(namenode, node, response)

@@ -453,6 +453,7 @@ class DataNodes:
             scheduled_bytes=self._promises.bytes_on(storage.number),
             state=StorageState.FAILED if node.has_failed(storage) else StorageState.NORMAL,
             contents_are_stale=storage.number not in node.reported,
+            used_bytes=usage.used_bytes,
         )
 
 

@@ -12,10 +12,12 @@ from typing import Any, assert_never
 
 from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import Control, NameNodeSettings
+from cairnfs.namenode.balancer import Balancer
 from cairnfs.namenode.block_recoveries import BlockRecoveries
 from cairnfs.namenode.datanodes import DataNodes
 from cairnfs.namenode.duties import Duties, Step
 from cairnfs.namenode.lease_expiry import LEASES, LeaseExpiry
+from cairnfs.namenode.moves import Moves
 from cairnfs.namenode.opening import OpenStore, open_store
 from cairnfs.namenode.redundancy import REDUNDANCY, Redundancy
 from cairnfs.namenode.safe_mode import SafeMode
@@ -65,9 +67,10 @@ class NameNode:
             clock,
             excluded_hosts_file=settings.excluded_hosts_file,
         )
-        self.satisfier = Satisfier(
-            self._runner, self.store, self.datanodes, self.redundancy, self.safe_mode
-        )
+        self.moves = Moves(self.datanodes)
+        of_blocks = (self._runner, self.store, self.datanodes, self.redundancy, self.safe_mode)
+        self.satisfier = Satisfier(*of_blocks, self.moves)
+        self.balancer = Balancer(*of_blocks, self.moves)
         self.block_recoveries = BlockRecoveries(
             self._runner, self.store, self.datanodes, self.safe_mode
         )
@@ -138,7 +141,8 @@ class NameNode:
     async def care_for_blocks(self) -> int:
         """What DataNodes are to do with blocks: the duty of whoever gives commands."""
         recovered = await self.block_recoveries.step()
-        return recovered + await self.redundancy.step() + await self.satisfier.step()
+        moved = await self.redundancy.step() + await self.satisfier.step()
+        return recovered + moved + await self.balancer.step()
 
     @property
     def gives_commands(self) -> bool:

@@ -36,9 +36,15 @@ async def measure_policy_work(namenode: NameNode) -> cairn_pb2.GetPolicyWorkResp
     placements: list[Placement] = [decode(Table.PLACEMENTS, r.data) for r in found[unsatisfied]]
     for note, count in Counter(each.note for each in placements).most_common():
         response.reasons.add(text=note, blocks=count)
-    owner = await namenode.membership.owner(REDUNDANCY)
-    if owner is None and namenode.membership.holds(REDUNDANCY):
-        owner = namenode.settings.address
+    owner = await owner_of_moves(namenode)
     if owner is not None:
         response.namenode = owner
     return response
+
+
+async def owner_of_moves(namenode: NameNode) -> str | None:
+    """The NameNode whose duty it is to have replicas moved."""
+    owner = await namenode.membership.owner(REDUNDANCY)
+    if owner is None and namenode.membership.holds(REDUNDANCY):
+        return namenode.settings.address
+    return owner

@@ -38,6 +38,7 @@ from cairnfs.blocks.replication import (
     ReplicaState,
     ReplicaView,
     choose_priority,
+    count_replicas,
     plan_block,
 )
 from cairnfs.clock import Clock
@@ -228,15 +229,17 @@ class Redundancy:
             self._order(facts, plan.copy)
         if (plan.deletions or plan.invalidations) and await self._drop(facts, view, plan):
             return []  # it is new again
-        queue = self._queue_of(view, plan)
-        if queue is None:
-            lost = self._given_up(facts)
-            if lost:
-                await run(self._runner, Call(forget_replicas, (facts.block.id, lost)))
+        lost = self._given_up(facts)
+        queue = self._queue_of(view, plan, len(lost))
+        if queue is None and lost:
+            await run(self._runner, Call(forget_replicas, (facts.block.id, lost)))
         return [(facts.block.id, facts.news, queue)]
 
-    def _queue_of(self, view: BlockView, plan: BlockPlan) -> CheckQueue | None:
-        """Where a block waits, if it is not well."""
+    def _queue_of(self, view: BlockView, plan: BlockPlan, given_up: int) -> CheckQueue | None:
+        """Where a block waits, if it is not well; `given_up` replicas are not expected back.
+
+        Others may be: a NameNode that has just begun has not heard of all DataNodes.
+        """
         priority = plan.priority
         if priority is None and view.pending:
             without = msgspec.structs.replace(view, pending=())
@@ -244,9 +247,10 @@ class Redundancy:
         if priority is not None:
             return CheckQueue(priority + 1)
         one_each = view.one_per_node().replicas
-        live = sum(replica.state is ReplicaState.LIVE for replica in one_each)
-        is_corrupt = any(replica.state is ReplicaState.CORRUPT for replica in one_each)
-        return CheckQueue.POSTPONED if is_corrupt or live > view.replication else None
+        counts = count_replicas(one_each)
+        possible = counts.live + max(counts.lost - given_up, 0)
+        is_unsettled = counts.corrupt > 0 or possible > view.replication
+        return CheckQueue.POSTPONED if is_unsettled else None
 
     def view_of(self, facts: BlockFacts) -> BlockView:
         """The block as plans know it."""

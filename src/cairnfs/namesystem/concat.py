@@ -22,7 +22,8 @@ from cairnfs.namesystem.layers import forget_identity, hide
 from cairnfs.namesystem.lookup import Lookup, file_at, key_of, resolve_to_write
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_sticky
-from cairnfs.namesystem.quotas import ONE_FILE, change_space, remove_entry
+from cairnfs.namesystem.policy_changes import is_same, policy_id_of, request_scan
+from cairnfs.namesystem.quotas import ONE_FILE, change_data, data_of, difference, remove_entry
 from cairnfs.namesystem.snapshots import check_without_snapshots, forget_snapshottable
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
@@ -42,7 +43,10 @@ def concat(tx: Transaction, caller: Caller, target: FsPath, *sources: FsPath) ->
     file = file_at(lookup)
     if file.under_construction:
         raise HadoopIllegalArgumentException(f"concat: target file {target} is under construction")
-    found = [_check_source(tx, caller, source, lookup, file) for source in sources]
+    checked = [_check_source(tx, caller, source, lookup, file) for source in sources]
+    found = [source for source, _ in checked]
+    own_policy = policy_id_of(lookup)
+    has_others = any(not is_same(policy, own_policy) for _, policy in checked)
     if len({source.id for source in found}) < len(found):
         raise HadoopIllegalArgumentException(
             "concat: at least two of the source files are the same"
@@ -55,10 +59,6 @@ def concat(tx: Transaction, caller: Caller, target: FsPath, *sources: FsPath) ->
         hide(tx, lookup.ancestors[-1], source.name)
         if source.is_snapshottable:
             forget_snapshottable(tx, source)
-    difference_bytes = sum(
-        source.length_bytes * (file.replication - source.replication) for source in found
-    )
-    change_space(tx, lookup.path, lookup.ancestors, difference_bytes)
     block_count = file.block_count
     for source in found:
         block_count = _move_blocks(tx, source, file, block_count)
@@ -66,14 +66,22 @@ def concat(tx: Transaction, caller: Caller, target: FsPath, *sources: FsPath) ->
         file,
         block_count=block_count,
         length_bytes=file.length_bytes + sum(source.length_bytes for source in found),
+        reserved_bytes=0,
         mtime_ms=tx.now_ms,
     )
+    counts = data_of(changed)
+    for each in (file, *found):
+        counts = difference(counts, data_of(each))
+    change_data(tx, lookup.path, lookup.ancestors, counts)
     tx.put(key_of(file), changed)
+    if has_others:
+        request_scan(tx, changed)
 
 
 def _check_source(
     tx: Transaction, caller: Caller, path: FsPath, target: Lookup, file: Inode
-) -> Inode:
+) -> tuple[Inode, int]:
+    """The file, and the storage policy that its blocks are kept by."""
     lookup = resolve_to_write(tx, caller, path)
     parent = lookup.parent
     if lookup.target is not None:
@@ -102,7 +110,7 @@ def _check_source(
             " which is greater than the target file's preferred block size"
             f" {file.block_size_bytes}"
         )
-    return source
+    return source, policy_id_of(lookup)
 
 
 def _move_blocks(tx: Transaction, source: Inode, file: Inode, block_count: int) -> int:

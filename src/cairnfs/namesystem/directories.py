@@ -44,7 +44,7 @@ from cairnfs.namesystem.paths import (
 )
 from cairnfs.namesystem.permissions import Access, Caller, check_access, valid_mode
 from cairnfs.namesystem.policy_changes import policies_of_page, policy_to_tell
-from cairnfs.namesystem.quotas import ONE_DIRECTORY, add_entry, charged_space, reported_quota
+from cairnfs.namesystem.quotas import ONE_DIRECTORY, add_entry, data_of, reported_quota
 from cairnfs.namesystem.status import FileStatus, describe, status_of
 from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import Table
@@ -225,8 +225,10 @@ def get_content_summary(tx: Transaction, caller: Caller, path: FsPath) -> Conten
         )
     if target.is_symlink:
         return ContentSummary(0, 0, 0, 1, 0, Quota(), (0,) * 5)
-    space = charged_space(target)
-    return ContentSummary(target.visible_bytes, 1, 0, 0, space, Quota(), (0, space, 0, 0, 0))
+    data = dict(data_of(target))
+    types = tuple(data.get(count, 0) for count in range(Count.SSD_BYTES, Count.NVDIMM_BYTES + 1))
+    space_bytes = data[Count.SPACE_BYTES]
+    return ContentSummary(target.visible_bytes, 1, 0, 0, space_bytes, Quota(), types)
 
 
 def implied_mode(mode: int) -> int:

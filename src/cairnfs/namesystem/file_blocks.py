@@ -41,7 +41,7 @@ from cairnfs.namesystem.permissions import (
     Caller,
 )
 from cairnfs.namesystem.policy_changes import policy_id_of
-from cairnfs.namesystem.quotas import change_file
+from cairnfs.namesystem.quotas import change_file, recharged
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
@@ -113,7 +113,8 @@ def add_block(
         )
     _check_progress(tx, lookup, file)
     file = finish_last_block(tx, lookup, file, previous)
-    targets = choose(file, policy_id_of(lookup))
+    policy_id = policy_id_of(lookup)
+    targets = choose(file, policy_id)
     block = Block(
         BlockId(tx.next_number("block id")),
         GenerationStamp(tx.next_number("generation stamp")),
@@ -122,12 +123,10 @@ def add_block(
         targets,
     )
     tx.put_new(block_key(file.id, file.block_count), block)
-    _put_file(
-        tx,
-        lookup,
-        file,
-        msgspec.structs.replace(file, block_count=file.block_count + 1, has_open_block=True),
-    )
+    longer = msgspec.structs.replace(file, block_count=file.block_count + 1, has_open_block=True)
+    if policy_id or file.charged_policy:
+        longer = recharged(longer, policy_id)
+    _put_file(tx, lookup, file, longer)
     return LocatedBlock(block, file.length_bytes, targets)
 
 

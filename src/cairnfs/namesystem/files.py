@@ -44,6 +44,8 @@ from cairnfs.namesystem.lookup import (
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, valid_mode
+from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
+from cairnfs.namesystem.policy_changes import is_used, policy_id_at
 from cairnfs.namesystem.quotas import ONE_FILE, add_entry, change_file
 from cairnfs.namesystem.snapshots import check_without_snapshots
 from cairnfs.namesystem.status import FileStatus, new_status
@@ -135,7 +137,8 @@ def create(
     add_inode(tx, lookup.path, parents, file)
     add_entry(tx, lookup.path, parents, ONE_FILE)
     leases.grant(tx, file.id, holder, caller)
-    return new_status(file)
+    policy_id = policy_id_at((*parents, file)) if is_used(parents[0]) else POLICY_UNSPECIFIED
+    return new_status(file, policy_id)
 
 
 @operation()

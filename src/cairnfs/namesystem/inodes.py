@@ -177,6 +177,9 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # The root: which attributes are inherited.
     declared: tuple[Declaration, ...] = ()
 
+    # Files: by which storage policy the directories above are charged; 0: all of it is on DISK.
+    charged_policy: int = 0
+
     @property
     def children_id(self) -> int:
         """Under what the rows of a directory's children are kept."""
@@ -205,7 +208,8 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
             block_count=self.block_count - is_empty,
             length_bytes=self.visible_bytes,
             open_bytes=0,
-            reserved_bytes=0,
+            # `RESERVED_BYTES` knows only what is reserved on DISK: see `quotas`.
+            reserved_bytes=self.reserved_bytes if self.charged_policy else 0,
         )
 
     def stamped(self, txid: int) -> Inode:

@@ -5,15 +5,23 @@ operation that adds or removes something.  So a content summary, a quota check
 and the effect of moving a whole tree are known without adding anything up.
 (Whether the caller may see all of it is another question, which for all but the
 superuser takes a walk: `lookup.check_subtree_access`.)
+
+What a file takes of each storage type follows from a policy: as many types as it has replicas,
+wherever they really are, as in HDFS.  The file's row says which policy that is, so a policy that
+changes for a whole tree changes no totals: files are charged anew when the satisfier comes to them
+(`satisfying`), or when they get another block.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
 
+from cairnfs.blocks.policies import choose_storage_types, policy_by_id
+from cairnfs.blocks.records import StorageType
 from cairnfs.errors import (
     ClusterStorageCapacityExceededException,
     DSQuotaExceededException,
@@ -51,13 +59,11 @@ _TYPE_LIMITS = (
     ("PROVIDED", Count.PROVIDED_BYTES, "provided_bytes"),
     ("NVDIMM", Count.NVDIMM_BYTES, "nvdimm_bytes"),
 )
+_OF_TYPE = {StorageType[name]: int(count) for name, count, _ in _TYPE_LIMITS}
 
 
 def space(length_bytes: int, charged_bytes: int, reserved_bytes: int = 0) -> Counts:
-    """A change of data: its length, the space it takes on all replicas, and what of that is empty.
-
-    Without a storage policy every replica is on DISK.
-    """
+    """A change of data on DISK: its length, the space of all replicas, and what of that is free."""
     for change in (length_bytes, charged_bytes):
         if type(change) is not int or not -INT64_END <= change < INT64_END:
             raise IllegalArgumentException(f"{change!r} is not a whole number of 64 bits")
@@ -77,10 +83,50 @@ def subtree(tx: Rows, inode: Inode) -> Counts:
             (count, totals[count] + (count in _COUNTED_THEMSELVES))
             for count in range(1, len(totals))
         )
-    if inode.kind is _FILE and inode.block_count:
-        taken = space(inode.visible_bytes, charged_space(inode), inode.reserved_bytes)
-        return _OF_KIND[inode.kind] + taken
+    if inode.kind is _FILE and (inode.block_count or inode.reserved_bytes):
+        return _OF_KIND[inode.kind] + data_of(inode)
     return _OF_KIND[inode.kind]
+
+
+def data_of(file: Inode) -> Counts:
+    """What the data of a file counts for in the directories above.
+
+    What is reserved for an open block is charged to the types of the policy as well.  Of a copy
+    of such a file it stays so until the copy changes: for DISK alone there is a counter that tells
+    how much to take off a whole tree that is copied.
+    """
+    charged_bytes = charged_space(file)
+    if not file.charged_policy:
+        return space(file.visible_bytes, charged_bytes, file.reserved_bytes)
+    if not file.has_open_block:
+        charged_bytes += file.reserved_bytes
+    by_type = _spread(file.charged_policy, file.replication, charged_bytes)
+    return (
+        (int(Count.LENGTH_BYTES), file.visible_bytes),
+        (int(Count.SPACE_BYTES), charged_bytes),
+        *by_type.items(),
+    )
+
+
+def charged_policy(policy_id: int) -> int:
+    """A policy as files remember it: those by which all is on DISK are one."""
+    is_disk = all(count == Count.DISK_BYTES for count, _ in _types_of(policy_id, 16))
+    return 0 if is_disk else policy_id
+
+
+def recharged(file: Inode, policy_id: int) -> Inode:
+    """The file as it is charged by this policy."""
+    return msgspec.structs.replace(
+        file, charged_policy=charged_policy(policy_id), reserved_bytes=reserved_space(file)
+    )
+
+
+def difference(after: Counts, before: Counts) -> Counts:
+    """What has to be added to the one to have the other."""
+    changes = dict(after)
+    for count, number in before:
+        changes[count] = changes.get(count, 0) - number
+    return tuple(changes.items())
 
 
 def charged_space(inode: Inode) -> int:
@@ -150,12 +196,16 @@ def change_file(
     was opened before that was counted has nothing reserved until it changes.)
     """
     after = msgspec.structs.replace(after, reserved_bytes=reserved_space(after))
-    charged_bytes = charged_space(after) - charged_space(before)
-    counts = space(
-        after.visible_bytes - before.visible_bytes,
-        charged_bytes,
-        after.reserved_bytes - before.reserved_bytes,
-    )
+    if before.charged_policy or after.charged_policy:
+        counts = difference(data_of(after), data_of(before))
+        charged_bytes = dict(counts)[Count.SPACE_BYTES]
+    else:
+        charged_bytes = charged_space(after) - charged_space(before)
+        counts = space(
+            after.visible_bytes - before.visible_bytes,
+            charged_bytes,
+            after.reserved_bytes - before.reserved_bytes,
+        )
     if charged_bytes > 0:
         _check_capacity(tx, path, ancestors, charged_bytes)
         charge(tx, path, ancestors, counts)
@@ -164,15 +214,29 @@ def change_file(
     return after
 
 
-def change_space(
-    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], difference_bytes: int
-) -> None:
-    """The same data takes more space, or less."""
-    if difference_bytes > 0:
-        _check_capacity(tx, path, ancestors, difference_bytes)
-        charge(tx, path, ancestors, space(0, difference_bytes))
-    elif difference_bytes < 0:
-        refund(tx, ancestors, space(0, -difference_bytes))
+def change_data(tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts) -> None:
+    """The same data takes more space, or less, or other types."""
+    if any(change for _, change in counts):
+        charged_bytes = dict(counts).get(Count.SPACE_BYTES, 0)
+        if charged_bytes > 0:
+            _check_capacity(tx, path, ancestors, charged_bytes)
+        charge(tx, path, ancestors, counts)
+
+
+@lru_cache(maxsize=1024)
+def _types_of(policy_id: int, replication: int) -> tuple[tuple[int, int], ...]:
+    """How many of so many replicas belong on each type that can have a quota."""
+    policy = policy_by_id(policy_id)
+    assert policy is not None, f"there is no storage policy {policy_id}"
+    types = choose_storage_types(policy, replication, is_new_block=True)
+    counts = Counter(_OF_TYPE[type] for type in types if type in _OF_TYPE)
+    return tuple(counts.items())
+
+
+def _spread(policy_id: int, replication: int, charged_bytes: int) -> dict[int, int]:
+    """The space of all replicas by types."""
+    each_bytes = charged_bytes // replication
+    return {count: number * each_bytes for count, number in _types_of(policy_id, replication)}
 
 
 def _check_capacity(

@@ -23,8 +23,16 @@ from cairnfs.blocks.policies import DEFAULT
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.layers import children_of, materialize, shared_blocks
-from cairnfs.namesystem.lookup import Lookup, path_of, resolve
-from cairnfs.namesystem.policy_changes import PolicyScan, policy_id_of, request_scan, scan_key
+from cairnfs.namesystem.lookup import Lookup, key_of, path_of, resolve
+from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
+from cairnfs.namesystem.policy_changes import (
+    PolicyScan,
+    policies_of_page,
+    policy_id_of,
+    request_scan,
+    scan_key,
+)
+from cairnfs.namesystem.quotas import charged_policy, data_of, difference, recharged
 from cairnfs.store.base import Key
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
@@ -63,6 +71,7 @@ def scan_subtree(tx: Transaction, inode_id: InodeId) -> bool:
         tx.delete(key)  # it was deleted
         return False
     if inode.is_file:
+        _recharge(tx, lookup.ancestors, inode, policy_id_of(lookup))
         after = _scan_file(tx, inode, scan.after)
     else:
         after = _scan_directory(tx, lookup, inode, scan.after)
@@ -100,6 +109,9 @@ def _scan_directory(tx: Transaction, lookup: Lookup, directory: Inode, after: by
         policy_id = _policy_of_child(lookup, file) if file.is_virtual else 0
         queued += [(block.id, policy_id) for block in of_file]
     put_placements(tx, queued)
+    policies = policies_of_page(lookup, files) or (POLICY_UNSPECIFIED,) * len(files)
+    for file, policy_id in zip(files, policies, strict=True):
+        _recharge(tx, lookup.inodes, file, policy_id)
     for child in page:
         if child.is_directory:
             request_scan(tx, materialize(tx, (directory, child))[-1])
@@ -115,6 +127,18 @@ def _scan_file(tx: Transaction, file: Inode, after: bytes) -> bytes:
     put_placements(tx, [(block.id, 0) for _, block in page])
     _count(tx, scanned=0 if after else 1, queued=len(page))
     return page[-1][0][2] if len(page) == BLOCKS_PAGE else b""
+
+
+def _recharge(tx: Transaction, above: Sequence[Inode], file: Inode, policy_id: int) -> None:
+    """Have the directories above charged by the policy that a file has now.
+
+    Whether that is more than a quota allows is not asked: as with a limit that is set below what
+    is used, nothing more can be added then.  A file without a row is charged as its original was.
+    """
+    if not file.is_virtual and file.charged_policy != charged_policy(policy_id):
+        after = recharged(file, policy_id)
+        tx.add_to_each([each.id for each in above], difference(data_of(after), data_of(file)))
+        tx.put(key_of(file), after)
 
 
 def _blocks_of(tx: Transaction, file: Inode) -> list[Block]:

@@ -62,9 +62,9 @@ def describe(
     return _describe(inode, name, mtime_ms, totals.counts[_CHILDREN], storage_policy)
 
 
-def new_status(inode: Inode) -> FileStatus:
+def new_status(inode: Inode, storage_policy: int = 0) -> FileStatus:
     """Describe an inode that was just made: nothing is below it."""
-    return _describe(inode, b"", inode.mtime_ms, 0)
+    return _describe(inode, b"", inode.mtime_ms, 0, storage_policy)
 
 
 def _describe(

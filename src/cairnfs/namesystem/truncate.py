@@ -27,7 +27,7 @@ from cairnfs.namesystem.lookup import file_at, key_of, resolve_to_write
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.pipelines import next_stamp
-from cairnfs.namesystem.quotas import refund, space
+from cairnfs.namesystem.quotas import data_of, difference, refund
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -69,8 +69,8 @@ def truncate(
             f" {file.length_bytes}, truncate size: {new_length_bytes}."
         )
 
-    cut_bytes = file.length_bytes - new_length_bytes
-    refund(tx, lookup.ancestors, space(cut_bytes, cut_bytes * file.replication))
+    shorter = msgspec.structs.replace(file, length_bytes=new_length_bytes, reserved_bytes=0)
+    refund(tx, lookup.ancestors, difference(data_of(file), data_of(shorter)))
     file, last, excess_bytes = _drop_blocks(tx, file, new_length_bytes)
     if last is None or not excess_bytes:
         tx.put(key_of(file), file)
@@ -110,6 +110,10 @@ def _drop_blocks(
     behind = [(block_key(file.id, index), blocks[index]) for index in range(kept, len(blocks))]
     detach_blocks(tx, file, behind)
     cut = msgspec.structs.replace(
-        file, length_bytes=new_length_bytes, block_count=kept, mtime_ms=tx.now_ms
+        file,
+        length_bytes=new_length_bytes,
+        block_count=kept,
+        reserved_bytes=0,
+        mtime_ms=tx.now_ms,
     )
     return cut, blocks[kept - 1] if kept else None, end_bytes - new_length_bytes

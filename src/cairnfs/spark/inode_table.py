@@ -38,7 +38,7 @@ def _below(count: Count) -> Column[Directory]:
         totals = group.listed.totals
         return [totals[n].counts[count] if n in totals else None for n in range(len(group.inodes))]
 
-    return Column(pa.int64(), make)
+    return Column(pa.int64(), make, needs_inodes=False)
 
 
 def _modified_us(group: Directory) -> list[int]:
@@ -70,7 +70,9 @@ INODES = view_table(
     "inodes",
     {
         "path": Column(pa.string(), lambda group: group.paths),
-        "parent": Column(pa.string(), lambda group: [group.path] * len(group.inodes)),
+        "parent": Column(
+            pa.string(), lambda group: [group.path] * len(group.inodes), needs_inodes=False
+        ),
         "name": _of_inode(pa.string(), name_of),
         "id": _of_inode(pa.int64(), lambda inode: inode.id),
         "kind": _of_inode(pa.string(), lambda inode: KINDS[inode.kind]),
@@ -92,7 +94,11 @@ INODES = view_table(
         "directories_below": _below(Count.DIRECTORIES),
         "length_below": _below(Count.LENGTH_BYTES),
         "space_below": _below(Count.SPACE_BYTES),
-        "txid": Column(pa.int64(), lambda group: [txid or None for txid in group.listed.since]),
+        "txid": Column(
+            pa.int64(),
+            lambda group: [txid or None for txid in group.listed.since],
+            needs_inodes=False,
+        ),
     },
     lambda directory, _: directory,
     details_of={"storage_policy": Detail.ATTRIBUTES},

@@ -28,6 +28,7 @@ class Column(NamedTuple, Generic[G]):
 
     type: pa.DataType
     make: Callable[[G], Iterable[Any]]
+    needs_inodes: bool = True  # else they need not even be decoded
 
 
 @dataclass(frozen=True)

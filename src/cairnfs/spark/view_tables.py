@@ -74,7 +74,8 @@ def view_table(
         flags = 0 if details is None else int(details)
         for column in request.columns:
             flags |= details_of.get(column, 0)
-        for page in view.pages(work.part, flags):
+        is_decoded = any(columns[name].needs_inodes for name in request.columns)
+        for page in view.pages(work.part, flags, is_decoded=is_decoded):
             storages = {storage.number: storage for storage in page.storages}
             yield [make(Directory(listed, view.path), storages) for listed in page.listed]
 

@@ -19,6 +19,7 @@ from cairnfs.namesystem.tree_parts import (
     Part,
     Split,
     decode_page,
+    decode_page_of_rows,
 )
 from cairnfs.wire.proto import cairn_pb2
 
@@ -140,8 +141,14 @@ class View:
         for page in self.pages(part):
             yield page.listed
 
-    def pages(self, part: Part = _WHOLE, details: int = 0) -> Iterator[Page]:
-        """The same with what else is to be told; `details` are flags of `Detail`."""
+    def pages(
+        self, part: Part = _WHOLE, details: int = 0, *, is_decoded: bool = True
+    ) -> Iterator[Page]:
+        """The same with what else is to be told; `details` are flags of `Detail`.
+
+        For who only counts inodes they need not be decoded.
+        """
+        decode = decode_page if is_decoded else decode_page_of_rows
         request = cairn_pb2.ScanViewRequestProto(
             number=self.number, part=_encode(part), details=details
         )
@@ -149,7 +156,7 @@ class View:
             self.keep()
             response = self._call("scanView", request, cairn_pb2.ScanViewResponseProto)
             storages = _decode_storages(response.storages) if response.storages else []
-            yield Page(decode_page(response.page), storages)
+            yield Page(decode(response.page), storages)
             if not response.cursor:
                 return
             request.cursor = response.cursor

@@ -34,7 +34,8 @@ MIGRATIONS: dict[int, str] = {
     5: "ALTER TABLE totals ADD reserved_bytes bigint NOT NULL DEFAULT 0",
     # Inherited attributes: who does not know of them would lose what rows have of them.
     6: "SELECT",
-    7: "SELECT",  # a function more
+    # Files are charged by their storage policies, and their rows say by which.  A function more.
+    7: "SELECT",
 }
 """`version -> script` that brings the tables of that version to the next one."""
 

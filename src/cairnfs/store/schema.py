@@ -29,6 +29,7 @@
 | PLACEMENTS    | queue        | block id      | block id     | blocks to be where they belong    |
 | SATISFIED     | 0            |               |              | how much of that was done         |
 | VIEWS         | 0            | number        |              | moments held for who reads all    |
+| BALANCING     | 0            |               |              | that DataNodes are to be balanced |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
 packs a TxID and an id.  Totals are past rows of their own, as if they were rows of TOTALS.
@@ -72,6 +73,7 @@ class Table(enum.IntEnum):
     PLACEMENTS = 24
     SATISFIED = 25
     VIEWS = 26
+    BALANCING = 27
     TOTALS = 100  # of past rows only
 
 

@@ -42,15 +42,15 @@ _SELECT_ID = (
     "SELECT a, b, since, data, until FROM past INDEXED BY past_by_id"
     " WHERE id = ?1 AND t = ?2 AND until > ?3 AND since <= ?3"
 )
-_SELECT_SCAN = (
-    "SELECT b, since, data, until FROM (SELECT b, since, data, 0 AS until FROM records"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND b <= ?9 AND since BETWEEN ?6 AND ?5 AND ?7 = ?8"
-    " ORDER BY b LIMIT ?4)"
-    " UNION ALL SELECT b, since, data, until FROM (SELECT b, since, data, until FROM past"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND b <= ?9 AND until > ?5 AND until <= ?7"
-    " AND since BETWEEN ?6 AND ?5 ORDER BY b LIMIT ?4)"
-    " ORDER BY b LIMIT ?4"
+_SELECT_CURRENT = (
+    "SELECT 0, b, since, data FROM records WHERE t = ?1 AND a = ?2 AND b > ?3 AND b <= ?4"
+    " AND since BETWEEN ?6 AND ?7 ORDER BY b LIMIT ?5"
 )
+_SELECT_PAST = (
+    "SELECT until, b, since, data FROM past WHERE t = ?1 AND a = ?2 AND b > ?3 AND b <= ?4"
+    " AND until > ?7 AND until <= ?8 AND since BETWEEN ?6 AND ?7 ORDER BY b LIMIT ?5"
+)
+_HAS_PAST = "SELECT 1 FROM past WHERE t = ? AND a = ? LIMIT 1"
 _FIND_WINDOW_END = (
     "SELECT min(b) FROM (SELECT b FROM (SELECT b FROM records"
     " WHERE t = ?1 AND a = ?2 AND b > ?3 ORDER BY b LIMIT 1 OFFSET ?4)"
@@ -58,19 +58,6 @@ _FIND_WINDOW_END = (
     " WHERE t = ?1 AND a = ?2 AND b > ?3 ORDER BY b LIMIT 1 OFFSET ?4))"
 )
 _LAST_NAME = b"\xff" * 256  # no name is as long
-_SELECT_PRESENT = (
-    "SELECT b, since, data FROM records"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since >= ?5 ORDER BY b LIMIT ?4"
-)
-_SELECT_CURRENT = (
-    "SELECT 0, b, since, data FROM records"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND since BETWEEN ?5 AND ?6 ORDER BY b LIMIT ?4"
-)
-_SELECT_PAST_TOO = (
-    "SELECT 0, b, since, data FROM past"
-    " WHERE t = ?1 AND a = ?2 AND b > ?3 AND until > ?6 AND since BETWEEN ?5 AND ?6"
-    " ORDER BY b LIMIT ?4"
-)
 # Of many prefixes at once; JSON is how SQLite is given a list.
 _SELECT_ALL_CURRENT = (
     "SELECT j.key, r.b, r.since, r.data FROM json_each(?1) j CROSS JOIN records r"
@@ -86,6 +73,7 @@ _SELECT_ALL_TOTALS = (
 )
 
 _FIRST = itemgetter(0)
+_NAME = itemgetter(1)
 
 
 class SettledReads(LocalReads, Protocol):
@@ -135,29 +123,28 @@ class PastReads:
         if self._now.backlog.changes_below(scan.table, scan.a):
             self._now.write_backlog()
         t, a = scan.table, scan.a
-        if self._txid >= PRESENT:
-            found = self._fetch(_SELECT_PRESENT, (t, a, scan.after, scan.limit, scan.since))
-        else:
-            found = self._scan_windows(scan)
-        return [Row((t, a, b), *rest) for b, *rest in found]
+        return [Row((t, a, b), since, data, until) for until, b, since, data in self._scan(scan)]
 
-    def _scan_windows(self, scan: Scan) -> list[Any]:
-        """As far as need be, in steps of so many rows, whether they were there then or not.
+    def _scan(self, scan: Scan) -> list[Stored]:
+        """As far as need be, in windows of so many rows, whether they were there then or not.
 
         Else each page of a directory that has little of what it had, or has much more now, would
         be looked for up to the directory's end.
         """
-        self._settle_past()
         t, a, after, limit, since, until = scan
-        found: list[Any] = []
+        self._settle_past()
+        if self._txid >= PRESENT or not self._fetch(_HAS_PAST, (t, a)):
+            asked = (t, a, after, _LAST_NAME, limit, since, self._txid)
+            return self._fetch(_SELECT_CURRENT, asked) if until == FOREVER else []
+        found: list[Stored] = []
         width = 2 * limit + WINDOW_ROWS_MIN
         while True:
             ((end,),) = self._fetch(_FIND_WINDOW_END, (t, a, after, width))
             lacking = limit - len(found)
-            found += self._fetch(
-                _SELECT_SCAN,
-                (t, a, after, lacking, self._txid, since, until, FOREVER, end or _LAST_NAME),
-            )
+            asked = (t, a, after, end or _LAST_NAME, lacking, since, self._txid)
+            rows = self._fetch(_SELECT_CURRENT, asked) if until == FOREVER else []
+            past = self._fetch(_SELECT_PAST, (*asked, until))
+            found += sorted([*rows, *past], key=_NAME)[:lacking] if past else rows
             if end is None or len(found) == limit:
                 return found
             after = end
@@ -177,13 +164,7 @@ class PastReads:
         if all(scan == whole_scan(scan.table, scan.a) for scan in scans):
             asked = json.dumps([(scan.table, scan.a) for scan in scans]), self._txid
             return self._collect(asked, len(scans), _SELECT_ALL_CURRENT, _SELECT_ALL_PAST)
-        found = []
-        for t, a, after, limit, since, until in scans:
-            assert until == FOREVER, "what was superseded up to then is not looked for here"
-            one = (t, a, after, limit, since, self._txid)
-            (rows,) = self._collect(one, 1, _SELECT_CURRENT, _SELECT_PAST_TOO)
-            found.append(rows[:limit])
-        return found
+        return [self._scan(scan) for scan in scans]
 
     def _collect(
         self, asked: Sequence[Any], count: int, current: str, past: str

@@ -78,7 +78,8 @@ MIGRATIONS: dict[int, str] = {
     5: "ALTER TABLE totals ADD COLUMN reserved_bytes INTEGER NOT NULL DEFAULT 0",
     # Inherited attributes: who does not know of them would lose what rows have of them.
     6: "SELECT 1",
-    7: "SELECT 1",  # the other engine has changed
+    # Files are charged by their storage policies, and their rows say by which.
+    7: "SELECT 1",
 }
 """`version -> script` that brings a file of that version to the next one."""
 

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from cairnfs.blocks.policies import choose_storage_types, policy_by_id
 from cairnfs.blocks.records import Block, BlockState, CheckQueue, DataNode, Replica
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.namesystem.delete import Orphan
@@ -379,10 +380,15 @@ def _own_counts(inode: Inode) -> dict[Count, int]:
     counts = {kinds[inode.kind]: 1, Count.INODES: 1, Count.SNAPSHOTS: inode.snapshots}
     if inode.is_file:
         space = charged_space(inode)
-        counts |= {
-            Count.LENGTH_BYTES: inode.visible_bytes,
-            Count.SPACE_BYTES: space,
-            Count.DISK_BYTES: space,
-            Count.RESERVED_BYTES: reserved_space(inode),
-        }
+        counts[Count.LENGTH_BYTES] = inode.visible_bytes
+        if not inode.charged_policy:
+            counts[Count.RESERVED_BYTES] = reserved_space(inode)
+        elif not inode.has_open_block:
+            space += inode.reserved_bytes  # a copy of a file that was being written
+        counts[Count.SPACE_BYTES] = space
+        policy = policy_by_id(inode.charged_policy)
+        assert policy is not None
+        for type in choose_storage_types(policy, inode.replication, is_new_block=True):
+            count = Count[f"{type.name}_BYTES"]
+            counts[count] = counts.get(count, 0) + space // inode.replication
     return counts

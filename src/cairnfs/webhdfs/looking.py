@@ -112,13 +112,20 @@ async def get_acl_status(call: WebCall) -> web.Response:
     return answer_json(answers.describe_acl(response.result))
 
 
-async def get_xattrs(call: WebCall) -> web.Response:
-    encoding = call.required("encoding").lower()
+def encoding_of(call: WebCall, default: str | None = None) -> str:
+    """How values of attributes are to be written; HDFS wants it to be said."""
+    given = call.required("encoding") if default is None else call.parameters.text("encoding")
+    encoding = (given or default or "").lower()
     if encoding not in ENCODINGS:
         raise IllegalArgumentException(
             'Invalid value for webhdfs parameter "encoding": No enum constant'
             f" org.apache.hadoop.fs.XAttrCodec.{encoding.upper()}"
         )
+    return encoding
+
+
+async def get_xattrs(call: WebCall) -> web.Response:
+    encoding = encoding_of(call)
     names = map(encode_xattr, call.parameters.texts("xattr.name"))
     response = await call.rpc(
         "getXAttrs", xattr_pb2.GetXAttrsRequestProto(src=call.path, xAttrs=names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from cairnfs.namenode.server import RpcServer
-from cairnfs.webhdfs import changing, looking, root_snapshot, snapshots
+from cairnfs.webhdfs import changing, inherited_xattrs, looking, root_snapshot, snapshots
 from cairnfs.webhdfs.calls import WebCall
 from cairnfs.webhdfs.data import Data
 from cairnfs.webhdfs.data_parameters import DATA_OPERATIONS
@@ -15,8 +15,8 @@ from cairnfs.webhdfs.redirects import LOOPBACK, reachable, redirect_to_datanode,
 from cairnfs.webhdfs.requests import add_webhdfs, operation_of
 
 _OPERATIONS: dict[str, dict[str, Operation]] = {
-    "GET": looking.GET | snapshots.GET | root_snapshot.GET,
-    "PUT": changing.PUT | snapshots.PUT | root_snapshot.PUT,
+    "GET": looking.GET | snapshots.GET | root_snapshot.GET | inherited_xattrs.GET,
+    "PUT": changing.PUT | snapshots.PUT | root_snapshot.PUT | inherited_xattrs.PUT,
     "POST": changing.POST,
     "DELETE": changing.DELETE | snapshots.DELETE,
 }

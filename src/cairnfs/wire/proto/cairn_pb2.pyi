@@ -479,6 +479,116 @@ class GetPolicyWorkResponseProto(_message.Message):
     namenode: str
     def __init__(self, subtrees: _Optional[int] = ..., blocks: _Optional[int] = ..., unsatisfiedBlocks: _Optional[int] = ..., bound: _Optional[int] = ..., scannedInodes: _Optional[int] = ..., queuedBlocks: _Optional[int] = ..., placedBlocks: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[PolicyReasonProto, _Mapping]]] = ..., namenode: _Optional[str] = ...) -> None: ...
 
+class BalancerParametersProto(_message.Message):
+    __slots__ = ("threshold", "included", "excluded", "sources", "idleIterationsMax")
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    INCLUDED_FIELD_NUMBER: _ClassVar[int]
+    EXCLUDED_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    IDLEITERATIONSMAX_FIELD_NUMBER: _ClassVar[int]
+    threshold: float
+    included: _containers.RepeatedScalarFieldContainer[str]
+    excluded: _containers.RepeatedScalarFieldContainer[str]
+    sources: _containers.RepeatedScalarFieldContainer[str]
+    idleIterationsMax: int
+    def __init__(self, threshold: _Optional[float] = ..., included: _Optional[_Iterable[str]] = ..., excluded: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[str]] = ..., idleIterationsMax: _Optional[int] = ...) -> None: ...
+
+class BalancingProto(_message.Message):
+    __slots__ = ("parameters", "user", "startedMs", "state", "iteration", "movedBytes", "movedBlocks", "leftBytes", "movingBytes", "endedMs")
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    STARTEDMS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ITERATION_FIELD_NUMBER: _ClassVar[int]
+    MOVEDBYTES_FIELD_NUMBER: _ClassVar[int]
+    MOVEDBLOCKS_FIELD_NUMBER: _ClassVar[int]
+    LEFTBYTES_FIELD_NUMBER: _ClassVar[int]
+    MOVINGBYTES_FIELD_NUMBER: _ClassVar[int]
+    ENDEDMS_FIELD_NUMBER: _ClassVar[int]
+    parameters: BalancerParametersProto
+    user: str
+    startedMs: int
+    state: str
+    iteration: int
+    movedBytes: int
+    movedBlocks: int
+    leftBytes: int
+    movingBytes: int
+    endedMs: int
+    def __init__(self, parameters: _Optional[_Union[BalancerParametersProto, _Mapping]] = ..., user: _Optional[str] = ..., startedMs: _Optional[int] = ..., state: _Optional[str] = ..., iteration: _Optional[int] = ..., movedBytes: _Optional[int] = ..., movedBlocks: _Optional[int] = ..., leftBytes: _Optional[int] = ..., movingBytes: _Optional[int] = ..., endedMs: _Optional[int] = ...) -> None: ...
+
+class StartBalancingRequestProto(_message.Message):
+    __slots__ = ("parameters",)
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    parameters: BalancerParametersProto
+    def __init__(self, parameters: _Optional[_Union[BalancerParametersProto, _Mapping]] = ...) -> None: ...
+
+class StartBalancingResponseProto(_message.Message):
+    __slots__ = ("balancing",)
+    BALANCING_FIELD_NUMBER: _ClassVar[int]
+    balancing: BalancingProto
+    def __init__(self, balancing: _Optional[_Union[BalancingProto, _Mapping]] = ...) -> None: ...
+
+class StopBalancingRequestProto(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StopBalancingResponseProto(_message.Message):
+    __slots__ = ("balancing",)
+    BALANCING_FIELD_NUMBER: _ClassVar[int]
+    balancing: BalancingProto
+    def __init__(self, balancing: _Optional[_Union[BalancingProto, _Mapping]] = ...) -> None: ...
+
+class GetBalancingRequestProto(_message.Message):
+    __slots__ = ("parameters",)
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    parameters: BalancerParametersProto
+    def __init__(self, parameters: _Optional[_Union[BalancerParametersProto, _Mapping]] = ...) -> None: ...
+
+class NodeShareProto(_message.Message):
+    __slots__ = ("node", "rack", "storageType", "capacityBytes", "usedBytes", "level", "mean")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    RACK_FIELD_NUMBER: _ClassVar[int]
+    STORAGETYPE_FIELD_NUMBER: _ClassVar[int]
+    CAPACITYBYTES_FIELD_NUMBER: _ClassVar[int]
+    USEDBYTES_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    rack: str
+    storageType: str
+    capacityBytes: int
+    usedBytes: int
+    level: str
+    mean: float
+    def __init__(self, node: _Optional[str] = ..., rack: _Optional[str] = ..., storageType: _Optional[str] = ..., capacityBytes: _Optional[int] = ..., usedBytes: _Optional[int] = ..., level: _Optional[str] = ..., mean: _Optional[float] = ...) -> None: ...
+
+class ExchangeProto(_message.Message):
+    __slots__ = ("source", "target", "storageType", "sizeBytes")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    STORAGETYPE_FIELD_NUMBER: _ClassVar[int]
+    SIZEBYTES_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    target: str
+    storageType: str
+    sizeBytes: int
+    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ..., storageType: _Optional[str] = ..., sizeBytes: _Optional[int] = ...) -> None: ...
+
+class GetBalancingResponseProto(_message.Message):
+    __slots__ = ("balancing", "shares", "exchanges", "leftBytes", "namenode")
+    BALANCING_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    EXCHANGES_FIELD_NUMBER: _ClassVar[int]
+    LEFTBYTES_FIELD_NUMBER: _ClassVar[int]
+    NAMENODE_FIELD_NUMBER: _ClassVar[int]
+    balancing: BalancingProto
+    shares: _containers.RepeatedCompositeFieldContainer[NodeShareProto]
+    exchanges: _containers.RepeatedCompositeFieldContainer[ExchangeProto]
+    leftBytes: int
+    namenode: str
+    def __init__(self, balancing: _Optional[_Union[BalancingProto, _Mapping]] = ..., shares: _Optional[_Iterable[_Union[NodeShareProto, _Mapping]]] = ..., exchanges: _Optional[_Iterable[_Union[ExchangeProto, _Mapping]]] = ..., leftBytes: _Optional[int] = ..., namenode: _Optional[str] = ...) -> None: ...
+
 class ViewProto(_message.Message):
     __slots__ = ("number", "txid", "path", "user", "renewedMs", "format", "label")
     NUMBER_FIELD_NUMBER: _ClassVar[int]

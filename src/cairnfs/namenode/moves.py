@@ -1,0 +1,156 @@
+"""Replicas that are on their way from one place to another, whoever wanted it.
+
+The satisfier and the balancer share them, so that together they ask no more of a DataNode than it
+should have, and never move one block twice at a time.  They are known here only: when another
+NameNode takes over it may order a move twice, and the DataNode finds the replica there already.
+What is to be done is in rows.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from cairnfs.blocks.records import Block, BlockId, StorageNumber
+from cairnfs.blocks.relocation import Move
+from cairnfs.namenode.datanodes import DataNodes, Transfer
+from cairnfs.namesystem.redundancy import BlockFacts
+
+log = logging.getLogger(__name__)
+
+MOVES_PER_NODE_MAX = 32  # under way, from or to a DataNode
+MOVE_LIMIT_S = 120.0  # what is not there by then is given up, unless others arrive meanwhile
+
+
+class Mover(enum.Enum):
+    """Who has ordered a move."""
+
+    SATISFIER = enum.auto()
+    BALANCER = enum.auto()
+
+
+class Outcome(enum.Enum):
+    """What has become of the moves of a block."""
+
+    NONE = enum.auto()  # none was ordered
+    UNDER_WAY = enum.auto()
+    ARRIVED = enum.auto()
+    GIVEN_UP = enum.auto()
+
+
+class PendingMoves(msgspec.Struct, frozen=True, gc=False):
+    """Moves of a block's replicas that were ordered."""
+
+    mover: Mover
+    moves: tuple[Move, ...]
+    ordered_s: float
+
+
+class Moves:
+    """Those under way."""
+
+    def __init__(self, datanodes: DataNodes) -> None:
+        self._datanodes = datanodes
+        self._pending: dict[BlockId, PendingMoves] = {}
+        self._arrived_s: dict[str, float] = {}  # when a DataNode last got a replica
+
+    def __len__(self) -> int:
+        return sum(len(pending.moves) for pending in self._pending.values())
+
+    def __contains__(self, block_id: BlockId) -> bool:
+        return block_id in self._pending
+
+    def of(self, mover: Mover) -> list[BlockId]:
+        """The blocks that are moved for one of them."""
+        return [id for id, pending in self._pending.items() if pending.mover is mover]
+
+    def forget(self, block_id: BlockId) -> None:
+        """The block is gone, or nobody cares any more."""
+        self._pending.pop(block_id, None)
+
+    def forget_all(self) -> None:
+        """It is for another NameNode to give commands."""
+        self._pending.clear()
+        self._arrived_s.clear()
+
+    def count_by_node(self) -> Counter[str]:
+        """How many moves each DataNode takes part in."""
+        return Counter(
+            uuid
+            for pending in self._pending.values()
+            for move in pending.moves
+            for uuid in {move.source.uuid, move.target.node.uuid}
+        )
+
+    def busy(self) -> set[str]:
+        """DataNodes that have as many moves as they may have."""
+        counts = self.count_by_node()
+        return {uuid for uuid, count in counts.items() if count >= MOVES_PER_NODE_MAX}
+
+    def order(self, mover: Mover, block: Block, moves: Sequence[Move]) -> bool:
+        """Have DataNodes move replicas of a block; False if none can be told to."""
+        ordered = []
+        for move in moves:
+            node = self._datanodes.get(move.source.uuid)
+            numbers = self._datanodes.numbers([move.target])
+            if node is None or not numbers:
+                continue
+            targets = tuple(self._datanodes.locate_in_order(numbers))
+            self._datanodes.order_move(node, Transfer(block, targets))
+            ordered.append(move)
+            log.debug(
+                "%s is moved from %s of %s to %s of %s",
+                block,
+                move.source.storage.type.name,
+                move.source.node.address,
+                move.target.storage.type.name,
+                move.target.node.address,
+            )
+        if ordered:
+            now_s = self._datanodes.now_s()
+            self._pending[block.id] = PendingMoves(mover, tuple(ordered), now_s)
+        return bool(ordered)
+
+    def settle(self, facts: BlockFacts) -> Outcome:
+        """Whether the moves of a block are still under way; if not, they are forgotten."""
+        pending = self._pending.get(facts.block.id)
+        if pending is None:
+            return Outcome.NONE
+        held = self._kept_at(storage for storage, _ in facts.replicas)
+        missing = [move for move in pending.moves if _place(move) not in held]
+        for move in pending.moves:
+            if move not in missing:
+                self._arrived_s[move.target.node.uuid] = self._datanodes.now_s()
+        if any(self._is_at_it(move, pending) for move in missing):
+            return Outcome.UNDER_WAY
+        del self._pending[facts.block.id]
+        return Outcome.GIVEN_UP if missing else Outcome.ARRIVED
+
+    def _kept_at(self, storages: Iterable[StorageNumber]) -> set[tuple[str, int]]:
+        """DataNodes and types: a DataNode may have taken another volume of the same type."""
+        return {
+            (located.uuid, int(located.storage.type))
+            for located in self._datanodes.locate_in_order(storages)
+        }
+
+    def _is_at_it(self, move: Move, pending: PendingMoves) -> bool:
+        """Whether both DataNodes are alive, were not restarted since, and it is not late."""
+        for uuid in (move.source.uuid, move.target.node.uuid):
+            node = self._datanodes.get(uuid)
+            if (
+                node is None
+                or not self._datanodes.is_alive(node)
+                or node.registered_s > pending.ordered_s
+            ):
+                return False
+        # Many at a low rate take their time; then one of them arrives now and then.
+        last_s = max(pending.ordered_s, self._arrived_s.get(move.target.node.uuid, 0.0))
+        return self._datanodes.now_s() - last_s <= MOVE_LIMIT_S
+
+
+def _place(move: Move) -> tuple[str, int]:
+    return move.target.node.uuid, int(move.target.storage.type)
