@@ -199,6 +199,9 @@ class _NoRunner:
     def submit(self, call: Call) -> None:
         asyncio.get_running_loop().call_soon(call.finish, None, None)
 
+    def look(self) -> None:
+        return None
+
     async def close(self) -> None:
         pass
 

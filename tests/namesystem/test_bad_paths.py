@@ -32,6 +32,7 @@ CREATING: dict[str, Operation] = {
     "create overwriting": lambda fs, path: fs.create(path, overwrite=True),
     "rename to": lambda fs, path: fs.rename("/d/f", path),
     "rename2 to": lambda fs, path: fs.rename2("/d/f", path),
+    "commit_output to": lambda fs, path: fs.commit_output("/output", path),
     "rename2 over": lambda fs, path: fs.rename2("/d/f", path, RenameOption.OVERWRITE),
 }
 LINKING: dict[str, Operation] = {
@@ -41,6 +42,7 @@ WRITING: dict[str, Operation] = {
     "delete": lambda fs, path: fs.delete(path, recursive=True),
     "rename from": lambda fs, path: fs.rename(path, "/d/new"),
     "rename2 from": lambda fs, path: fs.rename2(path, "/d/new"),
+    "commit_output from": lambda fs, path: fs.commit_output(path, "/d/new"),
     "add_block": lambda fs, path: fs.add_block(path),
     "abandon_block": lambda fs, path: fs.abandon_block(path, BLOCK),
     "complete": lambda fs, path: fs.complete(path),
@@ -77,6 +79,7 @@ SNAPSHOTS: dict[str, Operation] = {
     "delete_snapshot": lambda fs, path: fs.delete_snapshot(path, "s"),
     "list_snapshots": lambda fs, path: fs.list_snapshots(path),
     "rollback_snapshot": lambda fs, path: fs.rollback_snapshot(path, "s"),
+    "rollback_snapshots": lambda fs, path: fs.rollback_snapshots([path], "s", "t"),
     "clone_snapshot": lambda fs, path: fs.clone_snapshot(path, "s", "/d/new"),
     "snapshot_diff": lambda fs, path: list(fs.snapshot_diff(path, "s")),
     "snapshot_changes": lambda fs, path: list(fs.snapshot_changes(path, "s")),
@@ -108,6 +111,7 @@ def tree(fast_fs: ScratchClient) -> Iterator[ScratchClient]:
     fs.write("/d/f", 10)
     fs.create("/d/open")
     fs.create_symlink("/x", "/d/link")
+    fs.mkdirs("/output")
     fs.modify_acl_entries("/d", "default:user:ada:rwx")
     before = fs.dump()
     yield fs
@@ -118,6 +122,7 @@ def test_every_call_with_a_path_is_tried_here() -> None:
     calls = {name for name in vars(ClientProtocol) if not name.startswith("_")}
     calls -= {"renew_lease", "list_snapshottable", "declare_xattr", "list_declared_xattrs"}
     calls -= {"renew_view", "close_view", "list_views", "split_part", "scan_part"}
+    calls -= {"view_changes", "is_view_current"}
     calls = {name for name in calls if "root_snapshot" not in name}
     assert {name.split()[0] for name in EVERY} == calls
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
-from cairnfs.store import sqlite_schema
+from cairnfs.store import sqlite_commits, sqlite_journal, sqlite_schema
 from cairnfs.store.base import Batch, Count, Key, Member, Put, Reading, Row, Scan, Touch
 from cairnfs.store.schema import NUMBER, SCHEMA_VERSION
 from cairnfs.store.sqlite import SqliteStore, format_file
@@ -32,17 +33,51 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_full_disk(path: Path) -> None:
+def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(descriptor: int, data: bytes, at: int) -> int:
+        if len(data) > 1000:
+            return os.pwrite(descriptor, data[: len(data) // 2], at)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     async def check() -> None:
         store = SqliteStore(path)
         await store.commit(put(A))
-        ((pages,),) = store._connection.execute("PRAGMA page_count").fetchall()
-        store._connection.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(StoreUnavailableException, match="no space left"):
+        monkeypatch.setattr(sqlite_journal, "pwrite", half)
+        with pytest.raises(
+            StoreUnavailableException, match=r"no space left .* nothing was changed"
+        ):
             await store.commit(put(B, b"x" * 1_000_000))
         assert (await store.read(Reading(keys=[A, B]))).rows == {A: Row(A, 1, b"")}
-        store._connection.execute("PRAGMA max_page_count = 1000000")
+        monkeypatch.undo()
         assert await store.commit(put(B, b"x" * 1_000_000)) == 1
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_a_disk_that_has_no_room_for_the_tables(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commits go to the journal for a while; then callers are told."""
+    monkeypatch.setattr(sqlite_commits, "JOURNALED_CALLS_MAX", 3)
+
+    async def check() -> None:
+        store = SqliteStore(path)
+        ((pages,),) = store._connection.execute("PRAGMA page_count").fetchall()
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        keys: list[Key] = [(0, 1, NUMBER.pack(number)) for number in range(6)]
+        for key in keys:
+            await store.commit(put(key, b"x" * 100_000))
+            await asyncio.sleep(0)  # its tables are tried
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableException, match="no space left"):
+                await store.commit(put(B))
+        assert len((await store.read(Reading(keys=[*keys, B]))).rows) == 6
+        store._connection.execute("PRAGMA max_page_count = 1000000")
+        assert await store.commit(put(B)) == 6
+        await store.close()
+        store = SqliteStore(path)
+        assert len((await store.read(Reading(keys=[*keys, B]))).rows) == 7
         await store.close()
 
     asyncio.run(check())
@@ -206,7 +241,9 @@ def test_a_read_only_connection(path: Path) -> None:
         store = SqliteStore(path)
         store._connection.execute("PRAGMA query_only = ON")
         with pytest.raises(StoreUnavailableException, match="read-only"):
-            await store.commit(put(A))
+            await store.reserve("inode id", 1)
+        with pytest.raises(StoreUnavailableException, match="read-only"):
+            store.commit_now(put(A))
         assert (await store.read(Reading(keys=[A]))).rows == {}
         await store.close()
 

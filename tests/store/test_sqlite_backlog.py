@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cairnfs.store import sqlite
+from cairnfs.store import sqlite_backlog, sqlite_commits
 from cairnfs.store.base import (
     Batch,
     Conflict,
@@ -111,11 +111,6 @@ def check(store: SqliteStore, model: Model) -> None:
 
 async def check_all(store: SqliteStore, model: Model) -> None:
     check(store, model)
-    for row in model.past:
-        then = store.at(row.since).row(row.key)
-        assert then is not None
-        assert (then.since, then.data) == (row.since, row.data)
-    assert await store.scan_past((0, KEYS[0]), model.txid, len(model.past) + 1) == model.past
     for number, reply in model.replies.items():
         assert await store.find_replies(CLIENT, number) == [reply]
     for prefix in {key[:2] for key in KEYS}:
@@ -123,6 +118,11 @@ async def check_all(store: SqliteStore, model: Model) -> None:
         assert [row.key for row in store.scan(Scan(*prefix, b"", 2))] == [
             key for key in keys if key[2]
         ][:2]
+    for row in model.past:
+        then = store.at(row.since).row(row.key)
+        assert then is not None
+        assert (then.since, then.data) == (row.since, row.data)
+    assert await store.scan_past((0, KEYS[0]), model.txid, len(model.past) + 1) == model.past
     check(store, model)
 
 
@@ -136,10 +136,13 @@ def crash(store: SqliteStore, path: Path) -> tuple[SqliteStore, Path]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(steps, max_size=40), st.integers(0, 6))
-def test_whatever_happens_the_store_is_what_was_committed(script: list, waiting_max: int) -> None:
+@given(st.lists(steps, max_size=40), st.integers(1, 6), st.integers(1, 3))
+def test_whatever_happens_the_store_is_what_was_committed(
+    script: list, waiting_max: int, slice_rows: int
+) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite, "JOURNALED_CALLS_MAX", waiting_max)
+        patch.setattr(sqlite_commits, "JOURNALED_CALLS_MAX", waiting_max)
+        patch.setattr(sqlite_backlog, "SLICE_ROWS", slice_rows)
         path = Path(folder) / "first" / "namespace.db"
         format_file(path, {})
         store, model = SqliteStore(path), Model()
@@ -245,18 +248,30 @@ def test_calls_that_come_late_are_told_from_those_that_have_run(tmp_path: Path) 
     asyncio.run(run())
 
 
-def test_a_batch_of_many_pages_is_one_row_until_enough_wait(store: SqliteStore) -> None:
-    def journaled() -> int:
-        return int(store._fetch("SELECT count(*) FROM journal")[0][0])
+def test_calls_go_to_the_tables_in_slices_once_enough_wait(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_commits, "JOURNALED_CALLS_MAX", 100)
+    monkeypatch.setattr(sqlite_backlog, "SLICE_ROWS", 10)
+
+    def in_tables() -> int:
+        return int(store._fetch("SELECT count(*) FROM records")[0][0])
+
+    async def commit(number: int) -> None:
+        await store.commit(put((0, number, b"")))
+        await asyncio.sleep(0)  # what it leaves for later
 
     async def run() -> None:
-        for number in range(sqlite.JOURNALED_CALLS_MAX):
-            await store.commit(put((0, number, b"")))
-        assert journaled() == sqlite.JOURNALED_CALLS_MAX
-        assert store._fetch("SELECT count(*) FROM records") == [(0,)]
-        await store.commit(put((0, 0, b"last")))
-        assert journaled() == 0
-        assert store._fetch("SELECT count(*) FROM records") == [(sqlite.JOURNALED_CALLS_MAX + 1,)]
+        for number in range(100):
+            await commit(number)
+            assert in_tables() == 0
+        for number in range(100, 110):
+            assert in_tables() == (number - 100) * 10
+            await commit(number)
+        assert in_tables() == 100
+        assert all(store.row((0, number, b"")) for number in range(110))
+        store.write_backlog()
+        assert in_tables() == 110
         await store.close()
 
     asyncio.run(run())

@@ -24,6 +24,7 @@ from cairnfs.namenode import duties, reclaiming
 from cairnfs.namenode.embedded import NameNodeThread
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem import reclaim, settling
+from cairnfs.store.sqlite_schema import JOURNAL_SUFFIXES
 from cairnfs.testing.crashes import read_log
 from cairnfs.testing.dumps import Dump, dump_store
 from cairnfs.testing.invariants import check_invariants, check_no_past
@@ -74,14 +75,14 @@ class Files:
 
     def copy(self, url: str) -> str:
         copied = self.new()
-        for suffix in ("", "-wal"):
+        for suffix in ("", "-wal", *JOURNAL_SUFFIXES):
             file = Path(url.removeprefix("sqlite://") + suffix)
             if file.exists():
                 shutil.copy(file, copied.removeprefix("sqlite://") + suffix)
         return copied
 
     def remove(self, url: str) -> None:
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-wal", "-shm", *JOURNAL_SUFFIXES):
             Path(url.removeprefix("sqlite://") + suffix).unlink(missing_ok=True)
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from cairnfs.blocks.balancing import BalancePlan, Exchange, choose_move, plan_balance
 from cairnfs.blocks.records import (
     BlockId,
+    BlockState,
     CheckQueue,
     DataNode,
     Replica,
@@ -313,7 +314,7 @@ class Balancer:
         if (
             facts.news is not None
             or facts.placement is not None  # the satisfier's
-            or facts.file.under_construction
+            or facts.block.state is not BlockState.COMPLETE
             or facts.block.id in self._moves
         ):
             return None

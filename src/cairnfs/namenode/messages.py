@@ -69,27 +69,44 @@ _HAS_ACL = int(hdfs_pb2.HdfsFileStatusProto.HAS_ACL)
 _SNAPSHOT_ENABLED = int(hdfs_pb2.HdfsFileStatusProto.SNAPSHOT_ENABLED)
 _STATUS = hdfs_pb2.HdfsFileStatusProto()
 _STATUS_PERMISSION = _STATUS.permission
+_alike: tuple[object, ...] = ()
 
 
 def encode_status(status: FileStatus) -> bytes:
     """The message HdfsFileStatusProto."""
+    global _alike
     message = _STATUS
     kind = status.kind
-    message.fileType = kind  # type: ignore[assignment]  # the numbers are the same
     message.path = status.name
     message.length = status.length_bytes
-    _STATUS_PERMISSION.perm = status.mode
-    message.owner = status.owner
-    message.group = status.group
     message.modification_time = status.mtime_ms
     message.access_time = status.atime_ms
-    message.block_replication = status.replication
-    message.blocksize = status.block_size_bytes
     message.fileId = status.id
     message.childrenNum = status.children
-    message.storagePolicy = status.storage_policy
-    flags = _HAS_ACL if status.has_acl else 0
-    message.flags = flags | _SNAPSHOT_ENABLED if status.is_snapshottable else flags
+    # Most statuses differ from the one before in nothing but these.
+    alike = (
+        kind,
+        status.mode,
+        status.owner,
+        status.group,
+        status.replication,
+        status.block_size_bytes,
+        status.storage_policy,
+        status.has_acl,
+        status.is_snapshottable,
+    )
+    if alike != _alike:
+        _alike = ()  # should one of them be refused
+        message.fileType = kind  # type: ignore[assignment]  # the numbers are the same
+        _STATUS_PERMISSION.perm = status.mode
+        message.owner = status.owner
+        message.group = status.group
+        message.block_replication = status.replication
+        message.blocksize = status.block_size_bytes
+        message.storagePolicy = status.storage_policy
+        flags = _HAS_ACL if status.has_acl else 0
+        message.flags = flags | _SNAPSHOT_ENABLED if status.is_snapshottable else flags
+        _alike = alike
     if kind is _SYMLINK:
         message.symlink = (status.target or "").encode()
         encoded = message.SerializeToString()

@@ -196,6 +196,8 @@ class RpcConnection(asyncio.BufferedProtocol):
         for event in self._machine.receive_data(bytes(self._buffer[:nbytes])):
             if self._events or not self._may_take_up_more:
                 self._events.append(event)
+            elif type(event) is Call:
+                self._begin(event)
             else:
                 self._take_up(event)
         if self._events:

@@ -1,19 +1,20 @@
 """Which inode of one state of a tree is which of another one.
 
-An inode is the same in both if it has the same identity (`identity`).  In a clone, and after a
-roll-back of a directory below, a tree may show one identity twice: then the one that was there
-before is *itself*, and the other one stands for it only at its own place.
+An inode is the same in both if it has the same identity (`identity`).  After a roll-back of a
+directory below, a tree may show one identity twice: then the one that was there before is
+*itself*, and the other one stands for it only at its own place.
 
-What a clone has from its origin can be followed from its place: as long as it has no row, it
-is where the origin has it, in its directory; one that has got a row knows its place from before
-(`Inode.places`), and what it left there, when it was moved, knows it (`Whiteout.moved`).
+What a clone has from its origin, and has no row for, is *cloned*: it has the identity of its
+original, and is followed from its place.  It is where the origin has it, in its directory; or
+what has got its row since knows that it was there (`Inode.places`), and, if that was moved, what
+it left there knows where it is (`Whiteout.moved`).
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from cairnfs.namesystem.identity import Finder, identity_of
+from cairnfs.namesystem.identity import Finder
 from cairnfs.namesystem.inodes import ROOT_ID, Inode
 from cairnfs.namesystem.layers import (
     Identity,
@@ -41,30 +42,26 @@ class Side(msgspec.Struct, frozen=True, gc=False):
 
 
 class Counterparts:
-    """Finds what is in one of two states in the other one."""
+    """Finds what is in one of two states in the other one.
+
+    Invariant: if it finds one inode for another, it finds that for the one.
+    """
 
     def __init__(self, old: Side, new: Side) -> None:
         self._old = old
         self._new = new
-        self._earlier, self._later = sorted((old, new), key=lambda side: side.txid)
         self._finders = {id(side): Finder(side.rows, side.root) for side in (old, new)}
         self._directories: dict[tuple[int, Names], Way | None] = {}
 
     def are_same(self, old_path: Names, old: Inode, new_path: Names, new: Inode) -> bool:
         """Whether what is under one name of the same directory in both is one inode."""
-        if identity_of(old) != identity_of(new):
-            return False
-        if self._stands_for_itself(self._old, old_path, old) != (
-            self._stands_for_itself(self._new, new_path, new)
-        ):
-            return False
-        path, inode, now = (old_path, old, new_path)
-        if self._earlier is self._new:
-            path, inode, now = (new_path, new, old_path)
-        if not _is_cloned(inode):
-            return True
-        moved = self._find_moved(path)
-        return moved is None or names_of(moved) == now
+        if is_cloned(old) or is_cloned(new):
+            found = self.find_new(old_path, old)
+            return found is not None and names_of(found) == new_path
+        return old.identity == new.identity and (
+            self._stands_for_itself(self._old, old_path, old)
+            == self._stands_for_itself(self._new, new_path, new)
+        )
 
     def find_new(self, path: Names, inode: Inode) -> Way | None:
         """The way to where an inode of the old side is on the new one."""
@@ -74,93 +71,72 @@ class Counterparts:
         """The way to where an inode of the new side was on the old one."""
         return self._find(path, inode, self._new, self._old)
 
-    def id_of_both(self, old: Inode, new: Inode) -> int:
-        """By which an inode that is on both sides is known; no other one is."""
-        later = new if self._later is self._new else old
-        return later.id if _has_own_id(later) else identity_of(later)
-
     def _find(self, path: Names, inode: Inode, here: Side, there: Side) -> Way | None:
-        if _has_own_id(inode) and (found := self._finder(there).find(inode.id)):
-            return found
-        if self._is_itself(here, path, inode):
-            return self._finder(there).find(identity_of(inode)) or None
-        if there is self._later:
-            return self._follow(path, inode)
-        return self._trace(path, inode)
+        if is_cloned(inode):
+            return self._follow(path, inode, here, there)
+        way = self._finder(there).find(inode.identity)
+        if way:
+            return way if self._is_itself(here, path, inode) else None
+        return self._trace(path, inode, here, there) if inode.places else None
 
     # What stands for an original.
 
     def _is_itself(self, side: Side, path: Names, inode: Inode) -> bool:
         """Whether an inode is where its identity is found."""
-        return is_plain(inode) or self._finder(side).path(identity_of(inode)) == path
+        return is_plain(inode) or self._finder(side).path(inode.identity) == path
 
     def _stands_for_itself(self, side: Side, path: Names, inode: Inode) -> bool:
         """The same, or it is found nowhere: what came back by a roll-back after it was deleted."""
         if self._is_itself(side, path, inode):
             return True
-        if not inode.is_virtual or inode.origin is None or not inode.origin.is_own:
+        if not inode.is_virtual or self._finder(side).path(inode.identity) is not None:
             return False
-        identity = identity_of(inode)
-        if self._finder(side).path(identity) is not None:
-            return False
-        known: Identity | None = side.rows.get(identity_key(identity))
-        return not is_anywhere(side.rows, identity if known is None else known.inode_id)
+        known: Identity | None = side.rows.get(identity_key(inode.identity))
+        return not is_anywhere(side.rows, inode.identity if known is None else known.inode_id)
 
-    # What a clone has from its origin.
+    # What is cloned.
 
-    def _follow(self, path: Names, inode: Inode) -> Way | None:
-        """Where what had no row on the earlier side is on the later one."""
-        if not path or not _is_cloned(inode):
+    def _follow(self, path: Names, inode: Inode, here: Side, there: Side) -> Way | None:
+        """Where what is cloned on one side is on the other one, where it may have got a row."""
+        above = self._directory(here, path[:-1])
+        if not path or above is None:
             return None
-        moved = self._find_moved(path)
-        if moved is not None:
+        directory = above[-1] if above else there.root
+        moved = self._find_moved(directory, path[-1], there)
+        if moved is not None and self._was_at(path, moved, here, there):
             return moved
-        above = self._directory(self._earlier, path[:-1])
-        if above is None:
+        child = child_of(there.rows, directory, path[-1])
+        if child is None:
             return None
-        child = child_of(self._later.rows, self._end(self._later, above), path[-1])
-        if child is None or identity_of(child) != identity_of(inode):
-            return None
-        is_there = _is_cloned(child) or (_has_own_id(child) and self._place_of(child) == path)
-        return (*above, child) if is_there else None
+        way = (*above, child)
+        if is_cloned(child):
+            return way if child.identity == inode.identity else None
+        return way if self._was_at(path, way, here, there) else None
 
-    def _trace(self, path: Names, inode: Inode) -> Way | None:
-        """Where what is on the later side was on the earlier one, without a row."""
-        if not path:
+    def _trace(self, path: Names, inode: Inode, here: Side, there: Side) -> Way | None:
+        """Where what has a row on one side is cloned on the other one."""
+        way = self._finder(there).find_place(inode.places)
+        if not way or not is_cloned(way[-1]) or not self._stands_for_itself(here, path, inode):
             return None
-        if _has_own_id(inode):
-            way = self._finder(self._earlier).find_place(inode.places)
-            if not way or not _is_cloned(way[-1]):
-                return None
-            now = self._follow(names_of(way), way[-1])
-            return way if now is not None and names_of(now) == path else None
-        if not _is_cloned(inode):
-            return None
-        above = self._directory(self._later, path[:-1])
-        if above is None:
-            return None
-        child = child_of(self._earlier.rows, self._end(self._earlier, above), path[-1])
-        if child is None or not _is_cloned(child) or identity_of(child) != identity_of(inode):
-            return None
-        return (*above, child)
+        found = self._follow(names_of(way), way[-1], there, here)
+        return way if found is not None and names_of(found) == path else None
 
-    def _find_moved(self, path: Names) -> Way | None:
-        """Where what left this place of the earlier side is on the later one."""
-        above = self._directory(self._earlier, path[:-1])
-        if above is None:
-            return None
-        directory = self._end(self._later, above)
+    def _find_moved(self, directory: Inode, name: bytes, side: Side) -> Way | None:
+        """Where on this side that is which was moved away from a place."""
         if directory.is_virtual:
             return None
-        key = whiteout_key(directory.children_id, path[-1])
-        left: Whiteout | None = self._later.rows.get(key)
-        way = self._finder(self._later).find(left.moved) if left and left.moved else None
-        return way if way and self._place_of(way[-1]) == path else None
+        left: Whiteout | None = side.rows.get(whiteout_key(directory.children_id, name))
+        return self._finder(side).find(left.moved) or None if left and left.moved else None
 
-    def _place_of(self, inode: Inode) -> Names | None:
-        """Where what has got a row since was on the earlier side."""
-        way = self._finder(self._earlier).find_place(inode.places)
-        return None if way is None else names_of(way)
+    def _was_at(self, path: Names, way: Way, here: Side, there: Side) -> bool:
+        """Whether what is at the end of a way there, with a row, is what is cloned here."""
+        inode = way[-1]
+        if is_cloned(inode) or not inode.places or self._finder(here).find(inode.identity):
+            return False
+        place = self._finder(here).find_place(inode.places)
+        if place is None or names_of(place) != path:
+            return False
+        return self._stands_for_itself(there, names_of(way), inode)
 
     def _directory(self, here: Side, path: Names) -> Way | None:
         """Where a directory of one side is on the other one; empty: it is the root."""
@@ -168,10 +144,10 @@ class Counterparts:
             return ()
         key = (id(here), path)
         if key not in self._directories:
-            there = self._later if here is self._earlier else self._earlier
             inode: Inode | None = here.root
             for name in path:
-                inode = child_of(here.rows, inode, name) if inode is not None else None
+                inode = None if inode is None else child_of(here.rows, inode, name)
+            there = self._new if here is self._old else self._old
             found = None if inode is None else self._find(path, inode, here, there)
             is_directory = found is not None and found[-1].is_directory
             self._directories[key] = found if is_directory else None
@@ -179,10 +155,6 @@ class Counterparts:
 
     def _finder(self, side: Side) -> Finder:
         return self._finders[id(side)]
-
-    @staticmethod
-    def _end(side: Side, way: Way) -> Inode:
-        return way[-1] if way else side.root
 
 
 def names_of(way: Way) -> Names:
@@ -202,11 +174,6 @@ def is_anywhere(rows: PastRows, id: int) -> bool:
     return found is not None
 
 
-def _has_own_id(inode: Inode) -> bool:
-    """Whether an inode of a clone has a row: then its id is that of no other one."""
-    return bool(inode.places) and not inode.is_virtual
-
-
-def _is_cloned(inode: Inode) -> bool:
+def is_cloned(inode: Inode) -> bool:
     """Whether a clone has it from its origin, and no row for it."""
     return inode.is_virtual and inode.origin is not None and not inode.origin.is_own

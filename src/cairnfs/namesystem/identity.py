@@ -1,8 +1,10 @@
 """Which inode is which, also where one has got a row, and so an id, of its own.
 
-What is found in an origin is shown under the id of the original (`layers`).  When it gets a row
-of its own it is still the same to whoever compares two moments: its *identity* is the id that it
-was shown under before.
+What is found in an origin is shown under the id of the original (`layers`).  If the origin was the
+directory's own content, before a roll-back, what gets a row of its own is still the same to
+whoever compares two moments: its *identity* is the id that it was shown under before.  In a clone
+it is another one than the original: its identity is its own id, and it knows its place from before
+(`counterparts`).
 """
 
 from __future__ import annotations
@@ -13,19 +15,14 @@ from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import Rows
 
 
-def identity_of(inode: Inode) -> int:
-    return inode.known_as or inode.id
-
-
 class Finder:
     """Finds inodes by their identity in one tree, at one moment."""
 
     def __init__(self, rows: Rows, root: Inode) -> None:
         self._rows = rows
         self._root = root
-        self._found: dict[int, tuple[Inode, ...] | None] = {identity_of(root): ()}
+        self._found: dict[int, tuple[Inode, ...] | None] = {root.identity: ()}
         self._ways: dict[int, tuple[Inode, ...] | None] = {} if root.is_virtual else {root.id: ()}
-        self._found[root.own_identity] = ()
         self._sought: set[int] = set()
         self._has_met_itself = False
 
@@ -52,7 +49,7 @@ class Finder:
 
     def find_before(self, inode: Inode) -> tuple[Inode, ...] | None:
         """The way to an inode that has a row at a later time, and perhaps not yet here."""
-        return self.find(inode.own_identity) or self.find_place(inode.places)
+        return self.find(inode.identity) or self.find_place(inode.places)
 
     def find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
         """The way to what had no row yet, and so was where its origin had it in its directory."""
@@ -88,7 +85,7 @@ class Finder:
         parent = parent_of(self._rows, inode)
         if parent is None:
             return self._find_in_origin(identity, inode)
-        above = self.find(parent.own_identity)
+        above = self.find(parent.identity)
         if above is None:
             return None
         now = above[-1] if above else self._root
@@ -112,7 +109,7 @@ class Finder:
             then: Inode | None = self._rows.at(origin.txid).get_by_id(Table.INODES, original.id)
             if then is not None and then.parent_id == origin.content_id:
                 child = child_of(self._rows, directory, then.name)
-                if child is not None and identity_of(child) == identity:
+                if child is not None and child.identity == identity:
                     return child
             origin = origin.below
         return None
@@ -124,8 +121,8 @@ class Finder:
         while owner is not None and origin is not None:
             names = _names_below(self._rows.at(origin.txid), lost.id, owner.id)
             found = None if names is None else self._walk(owner, names)
-            if found is not None and identity_of(found[-1]) == identity:
-                above = self.find(identity_of(owner))
+            if found is not None and found[-1].identity == identity:
+                above = self.find(owner.identity)
                 return None if above is None else (*above, *found)
             origin = origin.below
         return None

@@ -98,7 +98,7 @@ class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where something was that a clone had from its origin, before it got a row of its own."""
 
-    parent: int  # its directory: the `own_identity`
+    parent: int  # the identity of its directory
     name: bytes
     shown_as: InodeId  # the id of the original
 
@@ -154,7 +154,7 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # was superseded.  Whether they still do is looked at where it matters (`redundancy`).
     held_replication: int = 0
 
-    known_as: int = 0  # the id that it had while it was found in an origin; see `identity`
+    known_as: int = 0  # the id that it had before a roll-back of what it is in; see `identity`
 
     # Of what was moved to where snapshots reach: the latest one that reached where it came from,
     # and the latest of where it came to.  For those between, it was moved in from outside.
@@ -186,9 +186,9 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.content_id or self.id
 
     @property
-    def own_identity(self) -> int:
-        """What it is found by in all of time, where its original may be as well."""
-        return self.id if self.places else self.known_as or self.id
+    def identity(self) -> int:
+        """What it is known by at all times, whatever ids it has had; see `identity`."""
+        return self.known_as or self.id
 
     @property
     def visible_bytes(self) -> int:

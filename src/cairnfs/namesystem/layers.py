@@ -238,7 +238,7 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         covered_txid=0,
         is_snapshottable=False,
         snapshots=0,
-        known_as=_take_identity(tx, inode, id),
+        known_as=_take_identity(tx, inode, id) if inode.origin.is_own else 0,
         places=inode.places if inode.origin.is_own else _places(parent, inode),
     )
     key = (_INODES, own.parent_id, own.name)
@@ -273,20 +273,16 @@ def forget_identity(
 
 def _take_identity(tx: Transaction, inode: Inode, id: InodeId) -> int:
     """The id under which one that gets a row was shown, unless another one is that by now."""
-    assert inode.origin is not None
-    identity = inode.known_as or inode.id
-    if not inode.origin.is_own:
-        return identity
-    key = identity_key(identity)
+    key = identity_key(inode.identity)
     known: Identity | None = tx.get(key)
-    if _is_reachable(tx, identity if known is None else known.inode_id):
+    if _is_reachable(tx, inode.identity if known is None else known.inode_id):
         return 0
     tx.put(key, Identity(id))
-    return identity
+    return inode.identity
 
 
 def _places(parent: Inode, inode: Inode) -> tuple[Place, ...]:
-    return (Place(parent.own_identity, inode.name, inode.id), *parent.places)
+    return (Place(parent.identity, inode.name, inode.id), *parent.places)
 
 
 def _is_reachable(tx: Transaction, id: int) -> bool:

@@ -172,6 +172,8 @@ def _is_marked(tx: Transaction, inode: Inode) -> bool:
 
 def _marks_of(inodes: Iterable[Inode]) -> list[Key]:
     """Those of an inode that has got a row in a clone are under the id that it had before."""
-    return [
-        mark_key(id) for inode in inodes for id in dict.fromkeys((inode.id, inode.known_as)) if id
-    ]
+    keys = []
+    for inode in inodes:
+        shown_as = [place.shown_as for place in inode.places[:1]]
+        keys += [mark_key(id) for id in dict.fromkeys((inode.id, inode.known_as, *shown_as)) if id]
+    return keys

@@ -14,7 +14,6 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.namesystem.delete import Orphan, orphan_key
-from cairnfs.namesystem.identity import identity_of
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layers import (
     Layered,
@@ -73,10 +72,10 @@ def _give_rows(tx: Transaction, directory: Inode, page: list[Inode]) -> None:
             for child in virtual
             for key in (
                 inode_key(InodeId(directory.children_id), child.name),
-                identity_key(identity_of(child)),
+                identity_key(child.identity),
             )
         ],
-        ids=[(int(Table.INODES), identity_of(child)) for child in virtual],
+        ids=[(int(Table.INODES), child.identity) for child in virtual],
     )
     ask_all(lambda child: totals_of(tx, child), [c for c in virtual if c.is_directory])
     ask_all(lambda child: shared_blocks(tx, child), [c for c in virtual if c.is_file])

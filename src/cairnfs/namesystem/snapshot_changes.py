@@ -19,7 +19,6 @@ import msgspec
 
 from cairnfs.errors import SnapshotException
 from cairnfs.namesystem.counterparts import Names, Side, names_of
-from cairnfs.namesystem.identity import identity_of
 from cairnfs.namesystem.inodes import Inode, Kind
 from cairnfs.namesystem.layers import totals_of
 from cairnfs.namesystem.lookup import key_of
@@ -285,7 +284,7 @@ class Changes:
             touched = self._between(totals_of(states.later.rows, later).touched, directory)
             txid = max(txid, touched) if is_modified(old, new) else touched
         kind = ChangeKind.MODIFIED
-        return [Change(kind, path, None, identity_of(new), new.kind, txid, is_rewritten)]
+        return [Change(kind, path, None, new.identity, new.kind, txid, is_rewritten)]
 
     def _is_touched(self, old: Inode, new: Inode) -> bool:
         """Whether names have come to or gone from a directory, or its time was set.
@@ -334,4 +333,4 @@ def _mtime_of(inode: Inode, totals: Totals) -> int:
 
 
 def _change(kind: ChangeKind, path: Names, inode: Inode, txid: int) -> Change:
-    return Change(kind, path, None, identity_of(inode), inode.kind, txid)
+    return Change(kind, path, None, inode.identity, inode.kind, txid)

@@ -13,9 +13,9 @@ from cairnfs.namesystem.counterparts import (
     Side,
     Way,
     is_anywhere,
+    is_cloned,
     is_plain,
 )
-from cairnfs.namesystem.identity import identity_of
 from cairnfs.namesystem.inodes import Inode, InodeId, XAttr
 from cairnfs.namesystem.layers import child_of, children_of, identity_key, rows_of_blocks
 from cairnfs.store.base import FOREVER, PRESENT, Count
@@ -124,7 +124,7 @@ class Comparison:
             if inode is not None and inode.is_directory and not inode.is_virtual
         ]
         ids = [
-            identity_of(inode)
+            inode.identity
             for old, new in page
             if old is None or new is None or not _is_one(old, new)
             for inode in (old, new)
@@ -179,8 +179,8 @@ class Comparison:
         return self._counterparts.find_old(path, inode)
 
     def id_of_both(self, old: Inode, new: Inode) -> int:
-        """By which an inode that is on both sides is known."""
-        return self._counterparts.id_of_both(old, new)
+        """By which both ends of a move are known, and no other move: what is cloned has none."""
+        return old.identity if is_cloned(new) else new.identity
 
     def is_walked(self, way: Way) -> bool:
         """Whether who walks the old side comes to the end of a way of it.
@@ -246,7 +246,7 @@ def _is_layered(old: Inode, new: Inode) -> bool:
 
 
 def _is_one(old: Inode, new: Inode) -> bool:
-    return identity_of(old) == identity_of(new) and is_plain(old) and is_plain(new)
+    return old.identity == new.identity and is_plain(old) and is_plain(new)
 
 
 def _content(rows: PastRows, file: Inode) -> list[tuple[int, int]]:

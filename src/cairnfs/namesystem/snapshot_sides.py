@@ -6,7 +6,7 @@ import msgspec
 
 from cairnfs.errors import FileNotFoundException, SnapshotException
 from cairnfs.namesystem.counterparts import Names, Side
-from cairnfs.namesystem.identity import Finder, identity_of
+from cairnfs.namesystem.identity import Finder
 from cairnfs.namesystem.inodes import Inode, Origin
 from cairnfs.namesystem.layers import child_of, owner_of_content
 from cairnfs.namesystem.lookup import Lookup, check_subtree_access, resolve_to_read
@@ -162,7 +162,7 @@ def _at(side: Side, names: Names, caller: Caller, path: FsPath) -> Inode | None:
 
 def _side_of(top: Side, there: Inode | None, inode: Inode) -> Side | None:
     """The same moment, of something below: where it is now if it was there, or where it was."""
-    if there is not None and identity_of(there) == identity_of(inode):
+    if there is not None and there.identity == inode.identity:
         return top if there is top.root else Side(top.rows, there, top.txid)
     found = Finder(top.rows, top.root).find_before(inode)
     return Side(top.rows, found[-1], top.txid) if found else None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from cairnfs.errors import SnapshotException
 from cairnfs.namesystem.counterparts import Names, Side
-from cairnfs.namesystem.identity import identity_of
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import key_of
 from cairnfs.namesystem.paths import FsPath
@@ -39,7 +38,7 @@ def view_changes(
     The caller must be allowed to list every directory in which something has changed.
     """
     before, after = find_view(tx, caller, old), find_view(tx, caller, new)
-    if identity_of(before.root) != identity_of(after.root):
+    if before.root.identity != after.root.identity:
         raise SnapshotException(
             f"{after.path} after transaction {after.txid} is not the directory that {before.path}"
             f" was after transaction {before.txid}: it was replaced by another one since"

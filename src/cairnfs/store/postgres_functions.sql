@@ -356,18 +356,21 @@ RETURNS TABLE (b bytea, since bigint, data bytea, until bigint) LANGUAGE plpgsql
 DECLARE
     forever CONSTANT bigint := 9223372036854775807;
     last_name CONSTANT bytea := decode(repeat('ff', 256), 'hex');  -- no name is as long
-    width bigint := 2 * most + 32;
+    everything CONSTANT bigint := 4294967296;  -- so many are looked for up to the end, once
+    width bigint := 2 * least(most, everything) + 32;
     window_end bytea;
     taken bigint;
 BEGIN
     LOOP
-        SELECT ends.b INTO window_end FROM (
-            (SELECT r.b FROM records r WHERE r.t = of_t AND r.a = of_a AND r.b > after
-                ORDER BY r.t, r.a, r.b OFFSET width LIMIT 1)
-            UNION ALL
-            (SELECT p.b FROM past p WHERE p.t = of_t AND p.a = of_a AND p.b > after
-                ORDER BY p.t, p.a, p.b, p.until OFFSET width LIMIT 1)) ends
-            ORDER BY ends.b LIMIT 1;
+        IF most < everything THEN
+            SELECT ends.b INTO window_end FROM (
+                (SELECT r.b FROM records r WHERE r.t = of_t AND r.a = of_a AND r.b > after
+                    ORDER BY r.t, r.a, r.b OFFSET width LIMIT 1)
+                UNION ALL
+                (SELECT p.b FROM past p WHERE p.t = of_t AND p.a = of_a AND p.b > after
+                    ORDER BY p.t, p.a, p.b, p.until OFFSET width LIMIT 1)) ends
+                ORDER BY ends.b LIMIT 1;
+        END IF;
         RETURN QUERY
             (SELECT r.b, r.since, r.data, 0::bigint FROM records r
                 WHERE r.t = of_t AND r.a = of_a AND r.b > after

@@ -8,8 +8,9 @@ stays true until it changes it itself (`local`).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +36,14 @@ from cairnfs.store.base import (
     totals_key,
 )
 from cairnfs.store.locks import LockTable
-from cairnfs.store.sqlite_backlog import (
-    Backlog,
-    change_of,
-    decode_change,
-    encode_change,
-)
-from cairnfs.store.sqlite_file import NamespaceFile
+from cairnfs.store.sqlite_backlog import Backlog, change_of
+from cairnfs.store.sqlite_commits import Commits
 from cairnfs.store.sqlite_past import PastReads
 from cairnfs.store.sqlite_replies import LastCalls, find_stored, has_stored, last_stored
-from cairnfs.store.sqlite_schema import COUNT_COLUMNS, format_file, migrate
+from cairnfs.store.sqlite_schema import COUNT_COLUMNS, format_file
 from cairnfs.store.sqlite_transaction import SqliteTransaction
+
+log = logging.getLogger(__name__)
 
 _SUM_COLUMNS = ", ".join(COUNT_COLUMNS)
 
@@ -78,9 +76,6 @@ _FIND_IDS_END = (
 COUNTED_AT_ONCE = 1000
 """So many rows are counted before others have their turn."""
 
-JOURNALED_CALLS_MAX = 512
-"""Once so many calls wait for their tables, the next batch takes them there."""
-
 
 class SqliteStore:
     """See `store.base.Store`.
@@ -88,25 +83,18 @@ class SqliteStore:
     With `shared`, several runners of this process use the one object: then
     none of them may take what it has read for true until it commits.
 
-    What `commit` is given goes to the journal first, see `sqlite_backlog`; what a
+    What `commit` is given goes to the journal first, see `sqlite_commits`; what a
     transaction with locks commits, to the tables.
     """
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
         self._locks = LockTable()
-        self._file = NamespaceFile(path)
+        self._commits = Commits(path)
+        self._file = self._commits.file
         self._connection = self._file.connection
         self._fetch = self._file.fetch
-        self._writing = self._file.writing
-        self._backlog = Backlog()
         self._last_calls = LastCalls(self._find_last_calls)
-        self._txid = 0
-        try:
-            migrate(self._connection, path)
-            self._recover()
-        except BaseException:
-            self._file.abandon()
-            raise
+        self._settles_in: asyncio.AbstractEventLoop | None = None
         self.local: LocalReads | None = None if shared else self
 
     async def meta(self) -> dict[str, str]:
@@ -116,18 +104,19 @@ class SqliteStore:
     # Reading.
 
     def row(self, key: Key) -> Row | None:
-        if self._backlog.knows(key):
-            return self._backlog.row(key)
+        backlog = self._commits.backlog
+        if backlog.knows(key):
+            return backlog.row(key)
         found = self._fetch(_SELECT_ROW, key)
         return Row(key, *found[0]) if found else None
 
     def rows_of_id(self, table: int, id: int) -> list[Row]:
         found = self._fetch(_SELECT_ID, (id, table))
         rows = [Row((t, a, b), since, data) for t, a, b, since, data in found]
-        return self._backlog.rows_of_id(table, id, rows)
+        return self._commits.backlog.rows_of_id(table, id, rows)
 
     def scan(self, scan: Scan) -> list[Row]:
-        return self._backlog.scan(scan, self._scan_tables)
+        return self._commits.backlog.scan(scan, self._scan_tables)
 
     def _scan_tables(self, scan: Scan) -> list[tuple[Key, Row]]:
         t, a = scan.table, scan.a
@@ -137,17 +126,17 @@ class SqliteStore:
     def totals(self, id: int) -> Totals:
         found = self._fetch(_SELECT_TOTALS, (id,))
         stored = Totals(found[0][3:], *found[0][:3]) if found else NO_TOTALS
-        return self._backlog.totals(id, stored)
+        return self._commits.backlog.totals(id, stored)
 
     def at(self, txid: int) -> PastLocalReads:
         return PastReads(self, self._fetch, txid)
 
     @property
     def backlog(self) -> Backlog:
-        return self._backlog
+        return self._commits.backlog
 
     def clock(self) -> int:
-        return self._txid
+        return self._commits.txid
 
     async def read(self, reading: Reading) -> Found:
         found = _read_all(self, reading)
@@ -156,52 +145,61 @@ class SqliteStore:
 
     async def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
         found = find_stored(self._fetch, client_id, call_id)
-        return found + self._backlog.find_replies(client_id, call_id)
+        return found + self._commits.backlog.find_replies(client_id, call_id)
 
     # Writing.
 
     async def commit(self, batch: Batch) -> int:
         await self._locks.acquire("clock", exclusive=True)
         try:
-            return self.commit_now(batch, journal=True)
+            base = self.commit_now(batch, journal=True)
         finally:
             self._locks.release("clock", exclusive=True)
+        if self._commits.is_settling:
+            self._settle_soon()
+        return base
 
     def commit_now(self, batch: Batch, *, journal: bool = False) -> int:
         """`commit` without a loop: here it never waits for anybody else.
 
-        With `journal` the batch may go there alone, unless it depends on the tables or
-        enough is waiting for them.
+        With `journal` the batch may go there alone, unless it depends on the tables.
         """
-        needs_tables = batch.drops or batch.empties or batch.bounds or batch.forgets
-        base = self._txid
-        with self._writing() as db:
-            self._validate(db, batch)
-            change = change_of(batch, base, *self._kept(batch, base))
-            if journal and not needs_tables and self._backlog.calls < JOURNALED_CALLS_MAX:
-                db.execute("INSERT INTO journal (data) VALUES (?)", (encode_change(change),))
-                backlog = None
-            else:
-                self._write_tables(db, change.last_txid)
-                Backlog([change]).write(db)
+        self._validate(batch)
+        base = self._commits.txid
+        change = change_of(batch, base, *self._kept(batch, base))
+        if journal and not (batch.drops or batch.empties or batch.bounds or batch.forgets):
+            self._commits.journal(change)
+        else:
+            with self._commits.to_tables(change) as db:
                 if batch.drops:
                     db.executemany("DELETE FROM totals WHERE id = ?", [(id,) for id in batch.drops])
                 if batch.forgets:
                     db.executemany(_FORGET, [(*key, until) for key, until in batch.forgets])
                 self._check_outcome(db, batch)
-                backlog = Backlog()
-        if backlog is None:
-            self._backlog.add(change)
-        else:
-            self._backlog = backlog
-        self._txid = change.last_txid
         for client_id, calls, _ in batch.replies:
             self._last_calls.note(client_id, calls[-1])
         return base
 
+    def _settle_soon(self) -> None:
+        """Go on with it in the next turn of the loop: once what is committed is answered."""
+        loop = asyncio.get_running_loop()
+        if self._settles_in is not loop:  # or one that has ended
+            self._settles_in = loop
+            loop.call_soon(self._settle_some)
+
+    def _settle_some(self) -> None:
+        self._settles_in = None
+        try:
+            self._commits.settle_some()
+        except StoreUnavailableException as error:  # if it stays so, callers are told
+            log.warning("commits wait for their tables: %s", error)
+            return
+        if self._commits.is_settling:
+            self._settle_soon()
+
     def _kept(self, batch: Batch, base: int) -> tuple[list[PastRow], list[tuple[Key, int]]]:
         """What a batch supersedes and a snapshot needs; of what the tables have, its end alone."""
-        backlog = self._backlog
+        backlog = self._commits.backlog
         past: list[PastRow] = []
         kept: list[tuple[Key, int]] = []
         for key, order in batch.keeps:
@@ -263,30 +261,25 @@ class SqliteStore:
         return int(next)
 
     async def reserve(self, counter: str, count: int) -> int:
-        db = self._file.for_writing()
-        try:
-            with db:
-                first: Any = db.execute(
-                    "UPDATE counters SET next = next + ? WHERE name = ? RETURNING next - ?",
-                    (count, counter, count),
-                ).get
-        except apsw.Error as error:
-            raise self._file.unavailable(error) from error
+        with self._commits.writing() as db:
+            first: Any = db.execute(
+                "UPDATE counters SET next = next + ? WHERE name = ? RETURNING next - ?",
+                (count, counter, count),
+            ).get
         return int(first)
 
     async def drop_expired_replies(self, now_ms: int, limit: int) -> int:
-        if self._backlog.has_expired_replies(now_ms):
+        if self._commits.backlog.has_expired_replies(now_ms):
             self.write_backlog()
-        db = self._file.for_writing()
-        try:
+        if not self._fetch("SELECT 1 FROM replies WHERE expires_ms < ? LIMIT 1", (now_ms,)):
+            return 0
+        with self._commits.writing() as db:
             db.execute(
                 "DELETE FROM replies WHERE (client_id, last_call, txid) IN (SELECT client_id,"
                 " last_call, txid FROM replies WHERE expires_ms < ? LIMIT ?)",
                 (now_ms, limit),
             )
-        except apsw.Error as error:
-            raise self._file.unavailable(error) from error
-        return db.changes()
+            return db.changes()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SqliteTransaction]:
@@ -303,39 +296,20 @@ class SqliteStore:
             yield transaction
 
     async def close(self) -> None:
-        with suppress(StoreUnavailableException):  # then from the journal, the next time
-            self.write_backlog()
-        self._file.close()
+        self._commits.close()
 
     # Inside.
 
-    def _recover(self) -> None:
-        """Take up where the last process has stopped."""
-        ((self._txid,),) = self._fetch("SELECT txid FROM clock")
-        journal = self._fetch("SELECT data FROM journal ORDER BY n")
-        changes = [decode_change(data) for (data,) in journal]
-        if changes:
-            self._txid = changes[-1].last_txid
-        self._backlog = Backlog(changes)
-
     def write_backlog(self) -> None:
         """Bring the tables up to date."""
-        if self._backlog:
-            with self._writing() as db:
-                self._write_tables(db, self._txid)
-            self._backlog = Backlog()
+        if self._commits.backlog:
+            self._commits.settle()
 
-    def _write_tables(self, db: apsw.Connection, txid: int) -> None:
-        if self._backlog:
-            self._backlog.write(db)
-            db.execute("DELETE FROM journal")
-        db.execute("UPDATE clock SET txid = ?", (txid,))
-
-    def _validate(self, db: apsw.Connection, batch: Batch) -> None:
+    def _validate(self, batch: Batch) -> None:
         """Raise Conflict if a row is not as it was when the batch was made."""
-        changed = self._find_changed(db, batch.reads) if batch.reads else []
+        changed = self._find_changed(batch.reads) if batch.reads else []
         if not batch.knows_its_rows and not changed:
-            versions = self._versions(db, [put.key for put in batch.puts])
+            versions = self._versions([put.key for put in batch.puts])
             changed = [
                 put.key
                 for put in batch.puts
@@ -347,16 +321,16 @@ class SqliteStore:
         if batch.replies:
             self._check_not_run_before(batch)
 
-    def _find_changed(self, db: apsw.Connection, reads: dict[Key, int]) -> list[Key]:
-        versions = self._versions(db, reads)
+    def _find_changed(self, reads: dict[Key, int]) -> list[Key]:
+        versions = self._versions(reads)
         return [key for key, version in reads.items() if versions[key] != version]
 
-    def _versions(self, db: apsw.Connection, keys: Collection[Key]) -> dict[Key, int]:
+    def _versions(self, keys: Collection[Key]) -> dict[Key, int]:
         """The versions of rows; many are found by one statement."""
         versions = dict.fromkeys(keys, ABSENT)
-        known = self._backlog.versions(keys)
+        known = self._commits.backlog.versions(keys)
         asked = [key for key in keys if key not in known] if known else keys
-        for t, a, b, since in db.executemany(_SELECT_VERSION, asked):
+        for t, a, b, since in self._file.fetch_many(_SELECT_VERSION, asked):
             versions[t, a, b] = since
         versions.update(known)
         return versions
@@ -367,7 +341,7 @@ class SqliteStore:
             for client_id, calls, _ in batch.replies
             if not self._last_calls.are_before(client_id, calls[0])
             and (
-                self._backlog.has_replied(client_id, calls)
+                self._commits.backlog.has_replied(client_id, calls)
                 or has_stored(self._fetch, client_id, calls)
             )
         ]
@@ -375,7 +349,7 @@ class SqliteStore:
             raise Conflict(clients=clients)
 
     def _find_last_calls(self, client_id: bytes) -> list[int]:
-        return last_stored(self._fetch, client_id) + self._backlog.last_calls(client_id)
+        return last_stored(self._fetch, client_id) + self._commits.backlog.last_calls(client_id)
 
     @staticmethod
     def _check_outcome(db: apsw.Connection, batch: Batch) -> None:

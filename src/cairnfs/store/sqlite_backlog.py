@@ -2,19 +2,18 @@
 
 A batch of calls from all over the namespace changes a page of the tables for nearly every
 call, and every such page would have to be written before the batch is durable.  So a batch
-is written as one row of the table `journal`.  Its changes wait here, and go to the tables
-with those of a few hundred other calls, each page once.  After a crash they are read back
-from the journal.
+is written to the journal first.  Its changes wait here, and go to the tables with those of a few
+thousand other calls, each page once.  After a crash they are read back from the journal.
 
-Invariant: the tables together with the backlog are what has been committed, and the journal
-holds exactly what is in the backlog.
+Invariant: what is read here together with the tables is what has been committed, also while
+`write_in_slices` has written a part of it.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 import apsw
 import msgspec
@@ -44,6 +43,10 @@ _KEEP_STORED = (
     " SELECT t, a, b, ?4, since, id, data FROM records WHERE t = ?1 AND a = ?2 AND b = ?3"
 )
 
+SLICE_ROWS = 256
+"""So many rows are brought to the tables before others have their turn: about a millisecond."""
+
+SLICE_CLIENTS = 8  # whose replies are brought there together
 
 Version = tuple[int | None, int, bytes]
 """What is in a row besides its key: its id, since when it is so, and its data."""
@@ -59,7 +62,7 @@ class Addition(NamedTuple):
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
-    """What a batch changes: a row of the journal."""
+    """What a batch changes: a record of the journal."""
 
     last_txid: int
     size: int
@@ -100,7 +103,7 @@ _decode = msgspec.msgpack.Decoder(Change).decode
 
 
 def decode_change(data: bytes) -> Change:
-    """A row of the journal; one that is older than a counter lacks it."""
+    """A record of the journal; one that is older than a counter lacks it."""
     change = _decode(data)
     for n, (id, addition) in enumerate(change.touches):
         lacking = len(Count) - len(addition.counts)
@@ -117,6 +120,7 @@ class Backlog:
         self.calls = 0  # that made them
         self._changes = 0
         self._rows: dict[Key, Version | None] = {}  # None: the row is gone
+        self._tables: set[int] = set()  # whose rows these are
         self._totals: dict[int, list[Addition]] = {}  # to the same directory, one after another
         self._replies: dict[bytes, list[Replies]] = {}  # by client
         self._past: list[PastRow] = []
@@ -124,6 +128,7 @@ class Backlog:
         # By id and by prefix, once somebody has asked.
         self._keys_of_id: dict[tuple[int, int], set[Key]] | None = None
         self._keys_below: dict[tuple[int, int], set[Key]] | None = None
+        self._writing = _Writing()
         for change in changes:
             self.add(change)
 
@@ -135,7 +140,9 @@ class Backlog:
         self._changes += 1
         for key in change.deletes:
             self._rows[key] = None
+            self._tables.add(key[0])
         self._rows.update(change.puts)
+        self._tables.update([key[0] for key, _ in change.puts])
         if self._keys_of_id is not None:
             self._index(change.puts)
         if self._keys_below is not None:
@@ -200,9 +207,10 @@ class Backlog:
         return [row for _, row in scan_under(changed, scan, read)]
 
     def totals(self, id: int, stored: Totals) -> Totals:
-        if id not in self._totals:
+        additions = self._totals.get(id, [])[self._writing.totals.get(id, 0) :]
+        if not additions:
             return stored
-        addition = _sum(self._totals[id])
+        addition = _sum(additions)
         counts = tuple(map(operator.add, stored.counts, addition.counts))
         if not addition.touched:
             return stored._replace(counts=counts, changed=addition.changed)
@@ -217,9 +225,13 @@ class Backlog:
         """Blobs that may hold the reply to a call, as the store finds them."""
         return [
             replies.data
-            for replies in self._replies.get(client_id, ())
+            for replies in self._waiting_replies(client_id)
             if replies.calls[0] <= call_id <= replies.calls[-1]
         ]
+
+    def _waiting_replies(self, client_id: bytes) -> list[Replies]:
+        """The replies to a client that the table does not have yet."""
+        return self._replies.get(client_id, [])[self._writing.replies.get(client_id, 0) :]
 
     def has_replied(self, client_id: bytes, calls: Iterable[int]) -> bool:
         """Whether a reply to one of these calls waits."""
@@ -239,30 +251,71 @@ class Backlog:
     # To the tables.
 
     def write(self, db: apsw.Connection) -> None:
-        """Write everything, in the order of the tables, as a part of a transaction."""
-        # What the tables have goes to the past before it is overwritten.
-        if self._kept:
-            db.executemany(_KEEP_STORED, [(*key, until) for key, until in sorted(self._kept)])
-        if self._past:
-            db.executemany(_KEEP, [(*key, *rest) for key, *rest in sorted(self._past)])
-        deletes, puts = [], []
-        for key in sorted(self._rows):
-            version = self._rows[key]
-            if version is None:
-                deletes.append(key)
-            else:
-                puts.append((*key, *version))
-        if deletes:
-            db.executemany(_DELETE, deletes)
-        if puts:
-            db.executemany(_PUT, puts)
-        if self._totals:
-            db.executemany(_TOUCH, [self._totals_row(id) for id in sorted(self._totals)])
-        if self._replies:
-            insert_replies(db, self._replies)
+        """Write everything, as a part of a transaction."""
+        for _ in self.write_in_slices(db):
+            pass
+        self.keep_all()
 
-    def _totals_row(self, id: int) -> tuple[int, ...]:
-        counts, mtime_ms, touched, changed = _sum(self._totals[id])
+    def write_in_slices(self, db: apsw.Connection) -> Iterator[None]:
+        """Write what waits now, in the order of the tables, as a part of a transaction.
+
+        At the end of it, `forget_written` or `keep_all` are to be told; whatever is added
+        meanwhile waits for the next time.
+        """
+        writing = self._writing = _Writing(self.calls, self._changes)
+        writing.kept, writing.past = len(self._kept), len(self._past)
+        writing.rows = sorted(self._rows.items(), key=operator.itemgetter(0))
+        kept, past = sorted(self._kept), sorted(self._past)
+        totals = {id: len(self._totals[id]) for id in sorted(self._totals)}
+        replies = {id: len(self._replies[id]) for id in sorted(self._replies)}
+
+        def write() -> Iterator[None]:
+            # What the tables have goes to the past before it is overwritten.
+            for ended in _slices(kept, SLICE_ROWS):
+                db.executemany(_KEEP_STORED, [(*key, until) for key, until in ended])
+                yield
+            for versions in _slices(past, SLICE_ROWS):
+                db.executemany(_KEEP, [(*key, *rest) for key, *rest in versions])
+                yield
+            for rows in _slices(writing.rows, SLICE_ROWS):
+                deletes = [key for key, version in rows if version is None]
+                if deletes:
+                    db.executemany(_DELETE, deletes)
+                puts = [(*key, *version) for key, version in rows if version is not None]
+                db.executemany(_PUT, puts)
+                yield
+            for counts in _slices(list(totals.items()), SLICE_ROWS):
+                db.executemany(_TOUCH, [self._totals_row(id, count) for id, count in counts])
+                writing.totals.update(counts)
+                yield
+            for counted in _slices(list(replies.items()), SLICE_CLIENTS):
+                insert_replies(db, {id: self._replies[id][:count] for id, count in counted})
+                writing.replies.update(counted)
+                yield
+
+        return write()
+
+    def forget_written(self) -> None:
+        """What was written is committed."""
+        writing, rows = self._writing, self._rows
+        for key, version in writing.rows:
+            if rows[key] is version:
+                del rows[key]
+        self._keys_of_id = self._keys_below = None
+        self._tables = {key[0] for key in rows}
+        _drop_first(self._totals, writing.totals)
+        _drop_first(self._replies, writing.replies)
+        del self._past[: writing.past], self._kept[: writing.kept]
+        self.calls -= writing.calls
+        self._changes -= writing.changes
+        self._writing = _Writing()
+
+    def keep_all(self) -> None:
+        """What was written is undone, or somebody else's."""
+        self._writing = _Writing()
+
+    def _totals_row(self, id: int, additions: int) -> tuple[int, ...]:
+        counts, mtime_ms, touched, changed = _sum(self._totals[id][:additions])
         return (id, mtime_ms, touched, changed, *counts)
 
     def _index(self, rows: Iterable[tuple[Key, Version | None]]) -> None:
@@ -272,6 +325,8 @@ class Backlog:
                 self._keys_of_id.setdefault((key[0], version[0]), set()).add(key)
 
     def _keys_with_prefix(self, table: int, a: int) -> Collection[Key]:
+        if table not in self._tables:
+            return ()
         if self._keys_below is None:
             self._keys_below = {}
             self._index_prefixes(self._rows)
@@ -281,6 +336,37 @@ class Backlog:
         assert self._keys_below is not None
         for key in keys:
             self._keys_below.setdefault(key[:2], set()).add(key)
+
+
+class _Writing:
+    """What of a backlog has been written, in a transaction that is not over."""
+
+    def __init__(self, calls: int = 0, changes: int = 0) -> None:
+        self.calls = calls
+        self.changes = changes
+        self.kept = 0
+        self.past = 0
+        self.rows: list[tuple[Key, Version | None]] = []
+        self.totals: dict[int, int] = {}  # how many additions to each
+        self.replies: dict[bytes, int] = {}  # how many of each client
+
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+def _slices(items: list[T], size: int) -> Iterator[list[T]]:
+    for first in range(0, len(items), size):
+        yield items[first : first + size]
+
+
+def _drop_first(lists: dict[K, list[T]], counts: dict[K, int]) -> None:
+    """Take so many from the beginning of each list, and lists that are empty then away."""
+    for key, count in counts.items():
+        if count == len(lists[key]):
+            del lists[key]
+        else:
+            del lists[key][:count]
 
 
 def _sum(additions: list[Addition]) -> Addition:

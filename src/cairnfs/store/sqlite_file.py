@@ -6,7 +6,7 @@ Invariant: nothing is written unless file and log are still where they were open
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,10 @@ from cairnfs.store.sqlite_schema import connect, explain, guard
 class NamespaceFile:
     """A file that exists, and that nobody else has open."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, complete: Callable[[], None]) -> None:
+        """`complete` brings to the tables what is kept in other files, wherever this one is."""
         self._path = path
+        self._complete = complete
         if not path.exists():
             raise StoreUnavailableException(
                 f"namespace file {path} does not exist; format it first, or bring it back"
@@ -29,7 +31,7 @@ class NamespaceFile:
         self.connection = connect(path)
         self._guard = guard(path, self.connection)
         self._wal = Path(self.connection.filename_wal)
-        self._files = _identity(self._path), _identity(self._wal)
+        self._files = identify(self._path), identify(self._wal)
 
     def fetch(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
         try:
@@ -37,11 +39,18 @@ class NamespaceFile:
         except apsw.Error as error:
             raise self.unavailable(error) from error
 
+    def fetch_many(self, statement: str, arguments: Collection[Sequence[Any]]) -> list[Any]:
+        """What a statement finds, for each of these arguments."""
+        try:
+            return self.connection.executemany(statement, arguments).fetchall()
+        except apsw.Error as error:
+            raise self.unavailable(error) from error
+
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
         """A transaction: all of it is on disk at the end, or nothing."""
         db = self.for_writing()
-        try:
+        with self.errors_explained():
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db
@@ -50,7 +59,13 @@ class NamespaceFile:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
-        except apsw.Error as error:
+
+    @contextmanager
+    def errors_explained(self) -> Iterator[None]:
+        """Errors of SQLite and of the system, in words for callers."""
+        try:
+            yield
+        except (apsw.Error, OSError) as error:
             raise self.unavailable(error) from error
 
     def for_writing(self) -> apsw.Connection:
@@ -60,10 +75,10 @@ class NamespaceFile:
         it is why no other file can get the same inode, and a file that was brought back
         is the one we know.
         """
-        file, wal = _identity(self._path), _identity(self._wal)
+        file, wal = identify(self._path), identify(self._wal)
         if (file, wal) == self._files:
             return self.connection
-        self._empty_wal()
+        self._make_whole()
         if file is None:
             problem = f"namespace file {self._path} is gone; bring it back"
         elif file != self._files[0]:
@@ -76,16 +91,17 @@ class NamespaceFile:
             problem = f"{self._wal} was replaced by another file; restart the NameNode"
         raise StoreUnavailableException(f"{problem}; nothing was changed")
 
-    def _empty_wal(self) -> None:
+    def _make_whole(self) -> None:
         """Bring all commits into our file, wherever it is now.
 
-        It is complete then without its log; and the log, if it was left behind, will not
-        be taken for that of another file.
+        It is complete then without its log and journal; and those, if they were left behind,
+        will not be taken for those of another file.
         """
-        with suppress(apsw.Error):
+        with suppress(apsw.Error, StoreUnavailableException):
+            self._complete()
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def unavailable(self, error: apsw.Error) -> StoreUnavailableException:
+    def unavailable(self, error: apsw.Error | OSError) -> StoreUnavailableException:
         return StoreUnavailableException(f"{explain(error, self._path)}; nothing was changed")
 
     def abandon(self) -> None:
@@ -96,13 +112,14 @@ class NamespaceFile:
             self._guard = -1
 
     def close(self) -> None:
-        """Close it; one that was moved away is complete without its log."""
-        if self._files != (_identity(self._path), _identity(self._wal)):
-            self._empty_wal()
+        """Close it; one that was moved away is complete without its log and journal."""
+        if self._files != (identify(self._path), identify(self._wal)):
+            self._make_whole()
         self.abandon()
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def identify(path: Path) -> tuple[int, int] | None:
+    """What tells a file from any other; None if it is not there."""
     try:
         status = os.stat(path)
     except OSError:

@@ -33,6 +33,7 @@ from cairnfs.store.sqlite_backlog import Backlog
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 
 WINDOW_ROWS_MIN = 32
+LIMIT_MAX = 2**32  # of a page; more are everything
 
 _SELECT_ROW = (
     "SELECT since, data, until FROM past WHERE t = ?1 AND a = ?2 AND b = ?3"
@@ -139,7 +140,9 @@ class PastReads:
         found: list[Stored] = []
         width = 2 * limit + WINDOW_ROWS_MIN
         while True:
-            ((end,),) = self._fetch(_FIND_WINDOW_END, (t, a, after, width))
+            end = None
+            if limit < LIMIT_MAX:  # else it is looked for up to the end anyway, once
+                ((end,),) = self._fetch(_FIND_WINDOW_END, (t, a, after, width))
             lacking = limit - len(found)
             asked = (t, a, after, end or _LAST_NAME, lacking, since, self._txid)
             rows = self._fetch(_SELECT_CURRENT, asked) if until == FOREVER else []

@@ -6,6 +6,7 @@ Formatting is one transaction, and a file whose formatting failed is removed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,9 @@ from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
 
 # The pages of some twenty times the tables are brought up: each goes to the file once for all.
 CHECKPOINT_PAGES = 4000
+
+JOURNAL_SUFFIXES = ("-redo1", "-redo2")
+"""Of the files beside a namespace file in which its last commits are; see `sqlite_journal`."""
 
 COUNT_COLUMNS = [count.name.lower() for count in Count]
 
@@ -79,6 +83,8 @@ MIGRATIONS: dict[int, str] = {
     # Inherited attributes: who does not know of them would lose what rows have of them.
     6: "SELECT 1",
     # Files are charged by their storage policies, and their rows say by which.
+    # The journal is in files of its own, of which older versions know nothing.  What the table has
+    # of an older one goes to its tables as soon as the file is opened.
     7: "SELECT 1",
 }
 """`version -> script` that brings a file of that version to the next one."""
@@ -87,10 +93,11 @@ MIGRATIONS: dict[int, str] = {
 def format_file(path: Path, meta: Mapping[str, str], rows: Sequence[Put] = ()) -> None:
     """Make a namespace file that holds these rows, the first transactions of all.
 
-    An existing file is never overwritten; nor the log of one that was moved away,
-    which may hold its last commits.
+    An existing file is never overwritten; nor the log or the journal of one that was moved
+    away, which may hold its last commits.
     """
-    files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
+    suffixes = ("", "-wal", "-shm", *JOURNAL_SUFFIXES)
+    files = [path.with_name(path.name + suffix) for suffix in suffixes]
     for file in files:
         if file.exists():
             raise FileExistsError(f"{file} exists already; choose another name for a new one")
@@ -151,6 +158,9 @@ def guard(path: Path, connection: apsw.Connection) -> int:
     return descriptor
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
 def migrate(connection: apsw.Connection, path: Path) -> None:
     """Bring the file to our schema version, or refuse it."""
     try:
@@ -166,11 +176,11 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
         raise StoreUnavailableException(explain(error, path)) from error
 
 
-def explain(error: apsw.Error, path: Path) -> str:
-    """What SQLite's error means, and what to do about it."""
+def explain(error: apsw.Error | OSError, path: Path) -> str:
+    """What SQLite's error, or the system's, means, and what to do about it."""
     if isinstance(error, apsw.BusyError):
         return f"namespace file {path} is in use by another process"
-    if isinstance(error, apsw.FullError):
+    if isinstance(error, apsw.FullError) or getattr(error, "errno", 0) in _FULL:
         return f"no space left for namespace file {path}; free some and call again"
     if isinstance(error, apsw.ReadOnlyError):
         return f"namespace file {path} is read-only"

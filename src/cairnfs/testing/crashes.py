@@ -3,7 +3,7 @@
 `run_and_die` is a process: it opens a NameNode, makes the calls of a `Load`, a round of
 them at once, writes down each answer durably, and is killed with SIGKILL at a step of
 its `KillSwitch`.  Steps are: looks at the clock, calls of the store, statements and
-writes of SQLite, messages to and from PostgreSQL.
+writes of SQLite and of its journal, messages to and from PostgreSQL.
 
 `check_survived` looks at what is left, and sends every call again, as a client would.
 """
@@ -22,10 +22,12 @@ from cairnfs.clock import SystemClock
 from cairnfs.config import Control, NameNodeSettings
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import OpenStore, open_store
-from cairnfs.store import sqlite
+from cairnfs.store import sqlite_backlog, sqlite_commits, sqlite_journal
 from cairnfs.testing.faults import DyingClock, DyingMembership, DyingStore, KillSwitch
 from cairnfs.testing.invariants import Namespace, check_invariants, read_namespace
 from cairnfs.testing.peers import LocalPeer, PendingCalls
+
+SETTLING_TURNS = 50  # of the loop, in which stores do what they have left for later
 
 
 class Planned(NamedTuple):
@@ -95,14 +97,16 @@ class Plan(NamedTuple):
     client_id: bytes
     log: Path
     die_at: int
-    journaled_calls_max: int = sqlite.JOURNALED_CALLS_MAX
+    journaled_calls_max: int = sqlite_commits.JOURNALED_CALLS_MAX
 
 
 def run_and_die(plan: Plan) -> None:
     """A process.  If it comes to the end it writes down the steps it has seen."""
-    sqlite.JOURNALED_CALLS_MAX = plan.journaled_calls_max
+    sqlite_commits.JOURNALED_CALLS_MAX = plan.journaled_calls_max
+    sqlite_backlog.SLICE_ROWS = min(sqlite_backlog.SLICE_ROWS, plan.journaled_calls_max)
     switch = KillSwitch(plan.die_at)
     watch_sqlite(switch)
+    watch_journal(switch)
     watch_sockets(switch)
     asyncio.run(_make_calls(plan, switch))
     write_down(plan.log, "steps\t" + "\t".join(switch.steps))
@@ -124,6 +128,8 @@ async def _make_calls(plan: Plan, switch: KillSwitch) -> None:
         write_down(plan.log, f"{call.number}\t{getattr(result, 'id', result)}")
 
     await asyncio.gather(*(make(call) for call in load.calls))
+    for _ in range(SETTLING_TURNS):
+        await asyncio.sleep(0)
     switch.armed = False
     await namenode.stop()
 
@@ -217,6 +223,27 @@ def watch_sqlite(switch: KillSwitch) -> None:
             return DyingFile(name, flags)
 
     switch.files = DyingFiles()  # type: ignore[attr-defined]  # lives as long as the switch
+
+
+def watch_journal(switch: KillSwitch) -> None:
+    """Before each write to the journal, in the middle of it, and before and after each sync."""
+    module: Any = sqlite_journal
+    pwrite, fdatasync = module.pwrite, module.fdatasync
+
+    def dying_write(descriptor: int, data: bytes, at: int) -> int:
+        switch.step("journal")
+        middle = len(data) // 2
+        pwrite(descriptor, data[:middle], at)
+        switch.step("half of a record")
+        written: int = pwrite(descriptor, data[middle:], at + middle)
+        return middle + written
+
+    def dying_sync(descriptor: int) -> None:
+        switch.step("journal sync")
+        fdatasync(descriptor)
+        switch.step("journaled")
+
+    module.pwrite, module.fdatasync = dying_write, dying_sync
 
 
 def watch_sockets(switch: KillSwitch) -> None:

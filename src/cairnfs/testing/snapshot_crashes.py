@@ -32,7 +32,7 @@ from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.schedules import Schedule
 from cairnfs.store.base import Reading, Scan
 from cairnfs.store.schema import Table
-from cairnfs.testing.crashes import watch_sockets, watch_sqlite, write_down
+from cairnfs.testing.crashes import watch_journal, watch_sockets, watch_sqlite, write_down
 from cairnfs.testing.faults import DyingMembership, DyingStore, KillSwitch
 from cairnfs.testing.scratch import ScratchClient
 from cairnfs.wire import rpc
@@ -313,6 +313,7 @@ def run_case(plan: CasePlan) -> None:
     use_small_pages()
     switch = KillSwitch(plan.die_at)
     watch_sqlite(switch)
+    watch_journal(switch)
     watch_sockets(switch)
     asyncio.run(_run_case(plan, switch))
     write_down(plan.log, "steps\t" + "\t".join(switch.steps))

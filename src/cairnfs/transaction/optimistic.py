@@ -40,6 +40,7 @@ from cairnfs.store.base import (
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.entries import PRESUMED, Missing, MustRunAlone, OutOfNumbers
 from cairnfs.transaction.group import Group, Run, build_batch, choose_thrown_out
+from cairnfs.transaction.looking import Look
 from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.numbers import Numbers
 from cairnfs.transaction.reply_cache import CallsInProgress
@@ -101,6 +102,7 @@ class OptimisticRunner:
         self._marks: dict[tuple[int, ...], int] = {}  # `Group.marked`, of what is committed
         self._group = Group(known_marks=self._marks)
         self._view.groups = [self._group]
+        self._look = self._make_look()
         self._in_progress = CallsInProgress(store)
         self._walks = Walks(store, clock, self.statistics)
         self._arrived: list[Call] = []
@@ -128,12 +130,26 @@ class OptimisticRunner:
         else:  # nothing to wait for: neither a row nor a commit
             self._execute(call, alone=False)
 
+    def look(self) -> Transaction | None:
+        look = self._look
+        if look is not None:
+            if self._closing or not self._is_quiet:
+                return None
+            self.statistics.calls += 1
+            look.now_ms = self._clock.now_ms()
+        return look
+
     async def close(self) -> None:
         self._closing = True
         await self._in_progress.finish_lookups()
         await self._walks.close()
         self._wake()
         await self._driver
+
+    def _make_look(self) -> Look | None:
+        if self._cache is None:
+            return None
+        return Look(self._view, 0, self._numbers.take, alone=True, covered=0, _rows=self._cache)
 
     # Turns.
 

@@ -16,6 +16,7 @@ from cairnfs.errors import StandbyException
 from cairnfs.store.base import Member, Reading
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.hints import Hints
+from cairnfs.transaction.transaction import Transaction
 
 CONFLICTS_BEFORE_ALONE_MAX = 12
 """Conflicts after which a call runs alone, where it can't conflict."""
@@ -96,6 +97,13 @@ class Runner(Protocol):
 
     def submit(self, call: Call) -> None:
         """Run a call; its `done` is called later, from the event loop."""
+        ...
+
+    def look(self) -> Transaction | None:
+        """What one operation that only looks may be run on, at once and by whoever asks.
+
+        None: it has to be submitted, as there may be something to wait for.
+        """
         ...
 
     async def close(self) -> None:

@@ -1,0 +1,184 @@
+"""What has been committed to a SQLite namespace: what its tables have, and what waits for them.
+
+A batch is durable once it is in the journal.  Its changes wait in the backlog, and go to the
+tables with those of a few thousand other calls, each page once.  That is one transaction of
+SQLite, but not one step: its statements are run a slice at a time, between the batches that
+follow; these go to the journal meanwhile, which does not need the transaction's connection.
+
+Invariant: the tables together with the backlog are what has been committed.  The clock in the
+tables changes with them: whatever is in the journal and later than it is in the backlog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import apsw
+
+from cairnfs.errors import StoreUnavailableException
+from cairnfs.store.sqlite_backlog import Backlog, Change, decode_change, encode_change
+from cairnfs.store.sqlite_file import NamespaceFile
+from cairnfs.store.sqlite_journal import Journal, lost_commits
+from cairnfs.store.sqlite_schema import migrate
+
+JOURNALED_CALLS_MAX = 4096
+"""Once so many calls wait for their tables, they are brought there, slice by slice."""
+
+_SET_CLOCK = "UPDATE clock SET txid = ?"
+
+
+class Commits:
+    """The files of a namespace while it is open."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = NamespaceFile(path, self._settle_all)
+        self.backlog = Backlog()
+        self.txid = 0
+        self._path = path
+        self._db = self.file.connection
+        self._journal = Journal(path)
+        self._settling: Iterator[None] | None = None  # what is left to be done
+        self._settling_txid = 0  # the last that is being brought to the tables
+        self._may_turn = True  # what is in the journal's other file is in the tables
+        try:
+            migrate(self._db, path)
+            self._recover()
+        except BaseException:
+            self._journal.close()
+            self.file.abandon()
+            raise
+
+    def journal(self, change: Change) -> None:
+        """Commit a change; its tables have to wait."""
+        if self.backlog.calls >= 2 * JOURNALED_CALLS_MAX:
+            self.settle()  # it could not be done before: whoever commits is told why
+        self.file.for_writing()
+        if not self._journal.is_in_place:
+            self.settle()
+            self._journal.remove()
+        try:
+            self._journal.append(encode_change(change))
+        except OSError as error:
+            raise self.file.unavailable(error) from error
+        self.backlog.add(change)
+        self.txid = change.last_txid
+
+    @contextmanager
+    def to_tables(self, change: Change) -> Iterator[apsw.Connection]:
+        """Commit a change to the tables, after all that waits.
+
+        What the block does belongs to it; if it raises, nothing is changed.
+        """
+        with self.writing() as db:
+            self.backlog.write(db)
+            Backlog([change]).write(db)
+            db.execute(_SET_CLOCK, (change.last_txid,))
+            yield db
+        self.txid = change.last_txid
+        self.backlog = Backlog()
+        self._begin_journal()
+
+    @contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """A transaction of the tables alone."""
+        self.file.for_writing()
+        with self.file.errors_explained():
+            self._finish_settling()
+        with self.file.writing() as db:
+            yield db
+
+    # To the tables.
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether it is time for `settle_some`."""
+        return self._settling is not None or self.backlog.calls >= JOURNALED_CALLS_MAX
+
+    def settle_some(self) -> None:
+        """Bring a slice of what waits to the tables, or begin with it."""
+        if not self.is_settling:
+            return  # somebody had to have it done at once
+        self.file.for_writing()
+        with self.file.errors_explained():
+            if self._settling is None:
+                self._begin_settling()
+            else:
+                self._settle_slice()
+
+    def settle(self) -> None:
+        """Bring the tables up to date."""
+        self.file.for_writing()
+        with self.file.errors_explained():
+            self._settle_all()
+
+    def close(self) -> None:
+        with suppress(StoreUnavailableException):  # then from the journal, the next time
+            self.settle()
+        if self.backlog:
+            self._journal.close()
+        else:
+            self._journal.remove()
+        self.file.close()
+
+    # Inside.
+
+    def _recover(self) -> None:
+        """Take up where the last process has stopped."""
+        ((txid,),) = self.file.fetch("SELECT txid FROM clock")
+        older = self.file.fetch("SELECT data FROM journal ORDER BY n")  # up to version 7
+        records = [data for (data,) in older] + self._journal.read()
+        changes = [change for change in map(decode_change, records) if change.last_txid > txid]
+        changes.sort(key=lambda change: change.last_txid)
+        for change in changes:
+            if change.last_txid - change.size != txid:
+                raise lost_commits(self._path, txid)
+            txid = change.last_txid
+        self.txid = txid
+        self.backlog = Backlog(changes)
+        self.settle()
+        if older:
+            self._db.execute("DELETE FROM journal")
+        self._journal.remove()
+
+    def _settle_all(self) -> None:
+        self._finish_settling()
+        if self.backlog:
+            self._begin_settling()
+            self._finish_settling()
+        self._begin_journal()
+
+    def _begin_settling(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        self._settling = self.backlog.write_in_slices(self._db)
+        self._settling_txid = self.txid
+        if self._may_turn:
+            self._journal.turn()
+            self._may_turn = False
+
+    def _finish_settling(self) -> None:
+        while self._settling is not None:
+            self._settle_slice()
+
+    def _settle_slice(self) -> None:
+        assert self._settling is not None
+        try:
+            for _ in self._settling:
+                return
+            self._db.execute(_SET_CLOCK, (self._settling_txid,))
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            self._settling = None
+            self.backlog.keep_all()
+            raise
+        self._settling = None
+        self.backlog.forget_written()
+        self._may_turn = True
+
+    def _begin_journal(self) -> None:
+        """All there is is in the tables."""
+        self._journal.begin()
+        self._may_turn = True

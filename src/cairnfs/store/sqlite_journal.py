@@ -1,0 +1,178 @@
+"""The journal of a SQLite namespace: commits that are on disk before they are in its tables.
+
+A commit is one write and one sync, of a file that is written over rather than made longer: that
+costs half of what the same bytes cost as a row of a table.  There are two files, which take turns.
+While the commits of one are brought to the tables, later ones go to the other; when all of
+the first are there it may be begun anew.
+
+    file     salt, checksum of the salt, records, and after them what is left of earlier times
+    record   salt, length, checksum, data
+
+The salt is made anew each time a file is begun: so what is left of earlier times is not taken for a
+record, nor are bytes that a caller has put into one.
+
+Invariant: a record is whole on disk before `append` returns, and is not written over before `turn`
+or `begin` say that it is in the tables.  Which records are not, the store knows by its clock; a
+torn one at the end was never answered.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from os import fdatasync, pwrite
+from pathlib import Path
+
+from cairnfs.errors import StoreUnavailableException
+from cairnfs.store.sqlite_file import identify
+from cairnfs.store.sqlite_schema import JOURNAL_SUFFIXES
+
+_SALT_BYTES = 8
+_BEGINNING = struct.Struct(f">{_SALT_BYTES}sI")  # salt, checksum
+_RECORD = struct.Struct(f">{_SALT_BYTES}sII")  # salt, length, checksum
+
+
+class Journal:
+    """Both files of a namespace; there are none until something is appended."""
+
+    def __init__(self, path: Path) -> None:
+        self._current, self._other = [
+            _File(path.with_name(path.name + suffix)) for suffix in JOURNAL_SUFFIXES
+        ]
+
+    def read(self) -> list[bytes]:
+        """All records there are, of both files, whether they are in the tables by now or not."""
+        return [*self._current.read(), *self._other.read()]
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether what was appended last would be found again after a crash."""
+        return self._current.is_in_place and self._other.is_in_place
+
+    def append(self, data: bytes) -> None:
+        """Write a record; it is on disk then.  After an OSError it is as if nobody had tried."""
+        self._current.append(data)
+
+    def turn(self) -> None:
+        """Go on with the other file, from its beginning: all that it holds is in the tables."""
+        self._current, self._other = self._other, self._current
+        self._current.begin()
+
+    def begin(self) -> None:
+        """Begin anew: all that both files hold is in the tables."""
+        self._current.begin()
+
+    def remove(self) -> None:
+        """All records are in the tables: there is nothing to be found again."""
+        self._current.remove()
+        self._other.remove()
+
+    def close(self) -> None:
+        """Leave the files as they are."""
+        self._current.close()
+        self._other.close()
+
+
+class _File:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+        self._identity: tuple[int, int] | None = None
+        self._salt = b""
+        self._end = 0  # where the next record goes
+
+    def read(self) -> Iterator[bytes]:
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return
+        beginning = content[: _BEGINNING.size]
+        if len(beginning) < _BEGINNING.size or not any(beginning):
+            return  # it was made, and nothing was answered since
+        salt, checksum = _BEGINNING.unpack(beginning)
+        if checksum != zlib.crc32(salt):
+            raise StoreUnavailableException(f"{self._path} is damaged: {_WHAT_TO_DO}")
+        at = _BEGINNING.size
+        while (at := content.find(salt, at)) >= 0:
+            end = at + _RECORD.size
+            if end <= len(content):
+                _, length, checksum = _RECORD.unpack_from(content, at)
+                data = content[end : end + length]
+                if len(data) == length and _checksum(salt, data) == checksum:
+                    yield data
+                    at = end + length
+                    continue
+            at += 1
+
+    @property
+    def is_in_place(self) -> bool:
+        return self._descriptor < 0 or identify(self._path) == self._identity
+
+    def begin(self) -> None:
+        self._end = 0
+
+    def append(self, data: bytes) -> None:
+        if self._descriptor < 0:
+            self._make()
+        salt, beginning = self._salt, b""
+        if not self._end:
+            salt = self._salt = os.urandom(_SALT_BYTES)
+            beginning = _BEGINNING.pack(salt, zlib.crc32(salt))
+        record = _RECORD.pack(salt, len(data), _checksum(salt, data))
+        written = b"".join((beginning, record, data))
+        try:
+            self._write(written)
+            fdatasync(self._descriptor)
+        except OSError:
+            with suppress(OSError):  # it may be whole, though nobody relies on it
+                pwrite(self._descriptor, bytes(_RECORD.size), self._end + len(beginning))
+            raise
+        self._end += len(written)
+
+    def _write(self, data: bytes) -> None:
+        at = self._end
+        while data:
+            count = pwrite(self._descriptor, data, at)
+            data, at = data[count:], at + count
+
+    def _make(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._descriptor = os.open(self._path, flags, 0o644)
+        self._identity = identify(self._path)
+        directory = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)  # or the file would not be found after a crash
+        finally:
+            os.close(directory)
+
+    def remove(self) -> None:
+        if self.is_in_place:
+            self._path.unlink(missing_ok=True)
+        self.close()
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+        self._end = 0
+
+
+_WHAT_TO_DO = (
+    "commits that were answered would be lost without it; bring back a copy of the"
+    " namespace, all its files together"
+)
+
+
+def lost_commits(path: Path, txid: int) -> StoreUnavailableException:
+    """A commit is missing that later ones follow: no crash leaves files like this."""
+    return StoreUnavailableException(
+        f"the journal beside {path} is damaged, or that of another file: what was committed after"
+        f" TxID {txid} is not in it, but what was later is; {_WHAT_TO_DO}"
+    )
+
+
+def _checksum(salt: bytes, data: bytes) -> int:
+    return zlib.crc32(data, zlib.crc32(salt))

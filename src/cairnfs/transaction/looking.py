@@ -1,0 +1,56 @@
+"""Calls that only look, where there is nothing to wait for: what they are run on.
+
+On a store of our own, while everything is committed, what is read is true and stays so until the
+function ends: nothing of it has to be validated, and no answer held back.  So nobody has to know
+what was read, and one object serves all such calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from cairnfs.store.base import Key, Scan, Totals
+from cairnfs.store.schema import Table
+from cairnfs.transaction.memos import Memo
+from cairnfs.transaction.seen_rows import CachedRows
+from cairnfs.transaction.transaction import Transaction
+
+
+class Look(Transaction, eq=False, kw_only=True):
+    """A transaction that reads committed rows, and keeps nothing of it."""
+
+    _rows: CachedRows
+
+    def get(self, key: Key) -> Any:
+        return self._rows.entry(key).record
+
+    probe = get
+
+    def since(self, key: Key) -> int:
+        return self._rows.entry(key).since
+
+    def changed_after(self, key: Key, txid: int) -> bool:
+        return self._rows.entry(key).since > txid
+
+    def recall(self, token: Hashable) -> Any:
+        memo = self._rows.memos.find(token)
+        return None if memo is None else memo.value
+
+    def memorize(self, token: Hashable, value: Any, keys: Iterable[Key]) -> None:
+        self._rows.memos.note(token, Memo(value, {key: self._rows.entry(key) for key in keys}))
+
+    def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
+        page = self._rows.scan(Scan(table, a, after, limit))
+        return [(key, entry.record) for key, entry in page]
+
+    def totals(self, id: int) -> Totals:
+        return self._rows.totals(id)
+
+    def cover(self, txid: int) -> None:
+        """Nothing is changed: nothing has to be kept."""
+
+    def put(self, key: Key, record: Any) -> None:
+        raise AssertionError(f"{key} is written by a call that only looks")
+
+    put_new = put

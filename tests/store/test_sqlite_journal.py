@@ -1,0 +1,198 @@
+"""The journal beside a namespace file: what is left of it after a crash, or of an accident."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cairnfs.errors import StoreUnavailableException
+from cairnfs.store import sqlite_commits
+from cairnfs.store.base import Batch, Key, Put, Scan
+from cairnfs.store.sqlite import SqliteStore, format_file
+from cairnfs.store.sqlite_backlog import change_of, encode_change
+from cairnfs.store.sqlite_journal import Journal
+from cairnfs.store.sqlite_schema import JOURNAL_SUFFIXES
+
+
+def put(number: int, data: bytes = b"some data") -> Batch:
+    return Batch(size=1, now_ms=0, puts=[Put(key_of(number), None, 1, data, False)])
+
+
+def key_of(number: int) -> Key:
+    return (0, 1, b"%04d" % number)
+
+
+def journals(path: Path) -> list[Path]:
+    return [path.with_name(path.name + suffix) for suffix in JOURNAL_SUFFIXES]
+
+
+def copy_files(path: Path, folder: Path) -> Path:
+    """The files as a crash would leave them."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    shutil.copytree(path.parent, folder)
+    return folder / path.name
+
+
+def numbers_in(path: Path) -> list[int]:
+    """What a NameNode finds that is started now."""
+    store = SqliteStore(path)
+    found = [int(row.key[2]) for row in store.scan(Scan(0, 1, b"", 10_000))]
+    asyncio.run(store.close())
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "here" / "namespace.db"
+    format_file(path, {})
+    return path
+
+
+def commit(store: SqliteStore, *numbers: int) -> None:
+    async def run() -> None:
+        for number in numbers:
+            await store.commit(put(number))
+            await asyncio.sleep(0)
+
+    asyncio.run(run())
+
+
+def test_a_file_that_was_closed_needs_no_journal(path: Path) -> None:
+    store = SqliteStore(path)
+    commit(store, 1, 2)
+    assert journals(path)[0].exists()
+    asyncio.run(store.close())
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert numbers_in(path) == [1, 2]
+
+
+def test_wherever_the_journal_ends_what_is_whole_is_there(path: Path, tmp_path: Path) -> None:
+    store = SqliteStore(path)
+    ends = []
+    for number in range(3):
+        commit(store, number)
+        ends.append(journals(path)[0].stat().st_size)
+    for length in range(ends[-1] + 1):
+        crashed = copy_files(path, tmp_path / "crashed")
+        with journals(crashed)[0].open("r+b") as file:
+            file.truncate(length)
+        assert numbers_in(crashed) == [number for number in range(3) if ends[number] <= length]
+    asyncio.run(store.close())
+
+
+def test_a_damaged_commit_is_not_passed_over(path: Path, tmp_path: Path) -> None:
+    """Unless it is the last one, which nobody can tell from one that was torn."""
+    store = SqliteStore(path)
+    commit(store, 0, 1)
+    begin_of_last = journals(path)[0].stat().st_size
+    commit(store, 2)
+    for at in range(begin_of_last):
+        crashed = copy_files(path, tmp_path / "crashed")
+        content = bytearray(journals(crashed)[0].read_bytes())
+        content[at] ^= 1
+        journals(crashed)[0].write_bytes(content)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableException, match=r"damaged.*bring back a copy"):
+                SqliteStore(crashed)
+    asyncio.run(store.close())
+
+
+def test_a_journal_that_was_made_and_not_written(path: Path) -> None:
+    journals(path)[0].write_bytes(bytes(4096))
+    journals(path)[1].touch()
+    assert numbers_in(path) == []
+
+
+def test_the_journal_of_a_later_state_is_refused(path: Path, tmp_path: Path) -> None:
+    copied = copy_files(path, tmp_path / "copied")
+    store = SqliteStore(path)
+    for number in (1, 2, 3):
+        commit(store, number)
+        store.write_backlog()
+    commit(store, 4)
+    for journal, of_copy in zip(journals(path), journals(copied), strict=True):
+        if journal.exists():
+            shutil.copy(journal, of_copy)
+    with pytest.raises(StoreUnavailableException, match="after TxID 0 is not in it"):
+        SqliteStore(copied)
+    asyncio.run(store.close())
+
+
+def test_both_files_are_read_after_a_crash_in_the_middle(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is left of earlier times, behind newer commits, is not."""
+    monkeypatch.setattr(sqlite_commits, "JOURNALED_CALLS_MAX", 4)
+    store = SqliteStore(path)
+    for number in range(60):
+        commit(store, number)
+        crashed = copy_files(path, tmp_path / "crashed")
+        assert numbers_in(crashed) == list(range(number + 1))
+    assert all(journal.exists() for journal in journals(path))
+    assert max(journal.stat().st_size for journal in journals(path)) < 2000  # written over
+    asyncio.run(store.close())
+
+
+def test_bytes_of_a_caller_are_not_taken_for_a_commit(path: Path, tmp_path: Path) -> None:
+    """However much they look like one, and whatever is left of what they were in."""
+    forged = encode_change(change_of(put(99), 1, [], []))
+    other = Journal(tmp_path / "other")
+    other.append(forged)
+    record = (tmp_path / "other-redo1").read_bytes()[12:]
+    store = SqliteStore(path)
+    asyncio.run(store.commit(put(1, record * 50)))
+    store.write_backlog()
+    commit(store, 2)  # over the beginning of it
+    assert record in journals(path)[0].read_bytes() + journals(path)[1].read_bytes()
+    assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, 2]
+    asyncio.run(store.close())
+    other.close()
+
+
+def test_a_journal_that_is_removed_takes_nothing_along(path: Path, tmp_path: Path) -> None:
+    store = SqliteStore(path)
+    commit(store, 1)
+    journals(path)[0].unlink()
+    commit(store, 2)
+    assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, 2]
+    asyncio.run(store.close())
+    assert numbers_in(path) == [1, 2]
+
+
+def test_a_sync_that_fails_is_not_answered_and_not_found_again(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(path)
+    commit(store, 1)
+
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("cairnfs.store.sqlite_journal.fdatasync", fail)
+    with pytest.raises(StoreUnavailableException, match="Input/output error; nothing was changed"):
+        commit(store, 2)
+    assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1]
+    monkeypatch.undo()
+    commit(store, 3)
+    assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, 3]
+    asyncio.run(store.close())
+
+
+def test_what_an_older_version_has_left_in_its_table_is_found(path: Path) -> None:
+    store = SqliteStore(path)
+    for number in (1, 2):
+        change = change_of(put(number), number - 1, [], [])
+        insert = "INSERT INTO journal (data) VALUES (?)"
+        store._connection.execute(insert, (encode_change(change),))
+    store._connection.execute("UPDATE meta SET value = '7' WHERE name = 'schema version'")
+    asyncio.run(store.close())
+    for _ in range(2):
+        assert numbers_in(path) == [1, 2]
+    store = SqliteStore(path)
+    assert store._fetch("SELECT count(*) FROM journal") == [(0,)]
+    assert store.clock() == 2
+    asyncio.run(store.close())
