@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+# There is little data, and much to be started for it: nothing is compiled that is soon over.
+CHEAP = {
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Where data comes from."""
@@ -49,7 +59,7 @@ def other(other_cluster: Cluster) -> Iterator[cairnfs.FileSystem]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark with two threads; jobs find it as the active session."""
     hadoop_jars()  # or the test is skipped
-    session = make_session({}, tmp_path_factory.mktemp("spark-local"))
+    session = make_session({}, tmp_path_factory.mktemp("spark-local"), CHEAP)
     try:
         yield session
     finally:

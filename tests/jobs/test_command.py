@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from tests.jobs.trees import read_tree, write
@@ -16,9 +11,6 @@ import cairnfs
 from cairnfs.cli.main import main
 
 pytestmark = pytest.mark.java
-
-_META = '<meta charset="utf-8">'
-_SVG = 'xmlns="http://www.w3.org/2000/svg"'
 
 
 @pytest.fixture
@@ -85,33 +77,6 @@ def test_jobs_say_what_they_would_do_and_have_done(
     )
 
 
-@pytest.mark.usefixtures("spark")
-def test_usage_is_tables_and_a_page(
-    data: cairnfs.FileSystem, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    write(data, "/data/<b>/more", b"3" * 3000)
-    page = tmp_path / "usage.html"
-    said = run(capfd, "usage", "/data", "--since", "monday", "--html", str(page)).splitlines()
-    assert said[:2] == [
-        "/data: 3 files and 3 directories, 4.5 kB, with all replicas 13.5 kB;"
-        " 3 files are shorter than 1.0 MB",
-        "since monday: +1 files, +9.0 kB",
-    ]
-    tables = [line.split() for line in said]
-    assert ["DIRECTORY", "FILES", "SMALL", "SIZE", "WITH", "REPLICAS", "CHANGE"] in tables
-    assert ["<b>", "1", "1", "3.0", "kB", "9.0", "kB", "+9.0", "kB"] in tables
-    assert ["/data", "monday", "2", "1.5", "kB", "4.5", "kB", "0", "B"] in tables
-
-    html = page.read_text()
-    document = ElementTree.fromstring(html.removeprefix("<!DOCTYPE html>").replace(_META, ""))
-    assert len(list(document.iter("{http://www.w3.org/2000/svg}svg"))) == 9
-    assert {"http:", "https:"} & set(html.replace(_SVG, "").split("//")) == set(), "all is in it"
-    assert "<b>" not in html
-    told = json.loads(run(capfd, "usage", "/data", "--json", "--top", "1"))
-    assert told["total"]["space"] == 13_500
-    assert [row["key"] for row in told["tables"]["directory"]] == ["<b>"]
-
-
 @pytest.mark.usefixtures("data")
 def test_mistakes_are_one_line(backups: str, capfd: pytest.CaptureFixture[str]) -> None:
     """And need no Spark to be told."""
@@ -127,22 +92,3 @@ def test_mistakes_are_one_line(backups: str, capfd: pytest.CaptureFixture[str]) 
     assert said == "cairn: --conf x is not of the form NAME=VALUE\n"
     said = run(capfd, "--fs", "hdfs://127.0.0.1:9", "backup", "/d", "monday", backups, code=1)
     assert said.startswith("cairn: nobody answers at hdfs://127.0.0.1:9")
-
-
-def test_a_process_of_its_own_is_quiet(
-    data: cairnfs.FileSystem, backups: str, tmp_path: Path
-) -> None:
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "cairnfs.cli", "job", "backup", "/data", "monday", backups),
-            *("--master", "local[2]", "--conf", f"spark.local.dir={tmp_path}"),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        env={**os.environ, "CAIRN_FS": data.url},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Backed /data up as monday")
-    assert "WARN" not in done.stderr
-    assert "Exception" not in done.stderr

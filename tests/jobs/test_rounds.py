@@ -30,10 +30,10 @@ def run_rounds(
         mirror(f"{fs.url}{TOP}", f"{other.url}/mirror", batch=SMALL)
         expected = read_tree(fs, f"{TOP}/.snapshot/s{n}", inherited=False)
         assert read_tree(other, "/mirror", inherited=False) == expected
-        restore(backups, f"{other.url}/restored", name=f"s{n}", batch=SMALL)
-        assert read_tree(other, "/restored", inherited=False) == expected
-        other.delete("/restored", recursive=True)
-        assert {each.name for each in other.list_status("/")} == {"mirror", ".cairn-mirror-mirror"}
+    for n in range(0, rounds, 2):
+        expected = read_tree(fs, f"{TOP}/.snapshot/s{n}", inherited=False)
+        restore(backups, f"{other.url}/restored{n}", name=f"s{n}")
+        assert read_tree(other, f"/restored{n}", inherited=False) == expected
 
 
 def test_each_round_is_equal(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
 from tests.jobs.trees import write
 
 import cairnfs
+from cairnfs.cli.main import main
 from cairnfs.client.records import FileStatus
 from cairnfs.errors import (
     FileAlreadyExistsException,
@@ -34,6 +37,8 @@ from cairnfs.spark.views import list_views
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("spark")]
 
 DAY_MS = 86_400_000
+_META = '<meta charset="utf-8">'
+_SVG = 'xmlns="http://www.w3.org/2000/svg"'
 SMALL_BYTES = 1000
 
 
@@ -170,6 +175,42 @@ def test_what_there_was_and_what_snapshots_hold(fs: cairnfs.FileSystem, sales: s
         assert each.referenced == space[name].referenced_bytes
     assert held["/data", "s1"].exclusive == 400 * 1 + 800 * 2 + 1200 * 3
     assert held["/data", "s1"].files == 14
+
+
+def run(capfd: pytest.CaptureFixture[str], fs: cairnfs.FileSystem, *arguments: str) -> str:
+    """What the command prints."""
+    assert main(["job", "--fs", fs.url, *arguments]) == 0
+    return capfd.readouterr().out
+
+
+def test_usage_is_tables_and_a_page(
+    fs: cairnfs.FileSystem, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(fs, "/data/a", b"1" * 1000)
+    write(fs, "/data/b/c", b"2" * 500)
+    fs.allow_snapshot("/data")
+    fs.create_snapshot("/data", "monday")
+    write(fs, "/data/<b>/more", b"3" * 3000)
+    page = tmp_path / "usage.html"
+    said = run(capfd, fs, "usage", "/data", "--since", "monday", "--html", str(page)).splitlines()
+    assert said[:2] == [
+        "/data: 3 files and 3 directories, 4.5 kB, with all replicas 13.5 kB;"
+        " 3 files are shorter than 1.0 MB",
+        "since monday: +1 files, +9.0 kB",
+    ]
+    tables = [line.split() for line in said]
+    assert ["DIRECTORY", "FILES", "SMALL", "SIZE", "WITH", "REPLICAS", "CHANGE"] in tables
+    assert ["<b>", "1", "1", "3.0", "kB", "9.0", "kB", "+9.0", "kB"] in tables
+    assert ["/data", "monday", "2", "1.5", "kB", "4.5", "kB", "0", "B"] in tables
+
+    html = page.read_text()
+    document = ElementTree.fromstring(html.removeprefix("<!DOCTYPE html>").replace(_META, ""))
+    assert len(list(document.iter("{http://www.w3.org/2000/svg}svg"))) == 9
+    assert {"http:", "https:"} & set(html.replace(_SVG, "").split("//")) == set(), "all is in it"
+    assert "<b>" not in html
+    told = json.loads(run(capfd, fs, "usage", "/data", "--json", "--top", "1"))
+    assert told["total"]["space"] == 13_500
+    assert [row["key"] for row in told["tables"]["directory"]] == ["<b>"]
 
 
 def test_refusals(fs: cairnfs.FileSystem, sales: str) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from cairnfs.errors import IOException, UnsupportedOperationException
@@ -23,6 +24,7 @@ _QUIET = {
     "spark.log.level": "OFF",
     "spark.sql.catalogImplementation": "in-memory",
 }
+_STDERR = 2
 _LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -33,6 +35,7 @@ class Options(TypedDict, total=False):
     spark: SparkSession  # to run in; else the active one, or one that is made
     master: str  # of the one that is made
     settings: Mapping[str, str]  # of the one that is made
+    log: Path  # to which the one that is made writes what Spark says; else standard error
     progress: ProgressCallback
     batch: BatchSize
 
@@ -53,11 +56,30 @@ def running(name: str, options: Options) -> Iterator[Run]:
     if found is not None:
         yield Run(found, tell, batch)
         return
-    made = _make(options.get("master", DEFAULT_MASTER), options.get("settings", {}), name)
+    master = options.get("master", DEFAULT_MASTER)
+    with _stderr_to(options.get("log")):
+        made = _make(master, options.get("settings", {}), name)
     try:
         yield Run(made, tell, batch)
     finally:
         made.stop()
+
+
+@contextmanager
+def _stderr_to(log: Path | None) -> Iterator[None]:
+    """Whatever is started meanwhile has a file for its standard error: Java and Spark talk much."""
+    if log is None:
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(_STDERR)
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), _STDERR)
+        yield
+    finally:
+        os.dup2(kept, _STDERR)
+        os.close(kept)
 
 
 def _find() -> SparkSession | None:
@@ -76,6 +98,8 @@ def _make(master: str, settings: Mapping[str, str], name: str) -> SparkSession:
 
     # Tasks need our package, which the Python that runs this has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master).appName(f"cairn job {name}")
     chosen = {**_QUIET, **(_LOCAL if master.startswith("local") else {}), **settings}
     for key, value in chosen.items():

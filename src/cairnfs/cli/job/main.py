@@ -6,7 +6,10 @@ Nothing of Spark is imported before a job is run.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from cairnfs.cli.connection import Choice, choose
@@ -38,15 +41,16 @@ def main(arguments: Sequence[str]) -> int:
     given = make_parser().parse_args(arguments)
     choice = choose(given.fs)
     bar = JobBar(given.job)
-    try:
-        return _ACTIONS[given.job](given, choice, bar)
-    except CommandError:
-        raise
-    except Exception as error:
-        bar.clear()
-        raise _told(error, choice) from None
-    finally:
-        bar.clear()
+    with TemporaryDirectory(prefix="cairn-job-") as folder:
+        given.log = Path(folder, "spark.log")
+        try:
+            return _ACTIONS[given.job](given, choice, bar)
+        except CommandError:
+            raise
+        except Exception as error:
+            raise _told(error, choice) from None
+        finally:
+            bar.clear()
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -215,6 +219,8 @@ def _options(given: argparse.Namespace, bar: JobBar) -> Options:
     options: Options = {"settings": settings, "progress": bar.show}
     if given.master:
         options["master"] = given.master
+    if "CAIRNFS_DEBUG" not in os.environ:
+        options["log"] = given.log
     return options
 
 
