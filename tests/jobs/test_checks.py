@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.jobs.driver import SMALL
+from tests.jobs.test_kills import kill_in_the_middle
 from tests.jobs.trees import write
 
 import cairnfs
@@ -17,12 +19,15 @@ from cairnfs.cli.main import main
 from cairnfs.errors import FileNotFoundException, IllegalArgumentException
 from cairnfs.jobs import BatchSize, JobProgress, fsck, plan_scrub, scrub
 from cairnfs.jobs.check_tables import KINDS
+from cairnfs.jobs.places import Place
+from cairnfs.jobs.records import TableFile, read_table
 from cairnfs.spark.views import list_views
 from cairnfs.testing.cluster import Cluster
 
 pytestmark = [pytest.mark.java, pytest.mark.usefixtures("spark")]
 
 BLOCK_BYTES = 1 << 20
+FILES = 150
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +51,9 @@ def damage(cluster: Cluster, path: str, block: int, replica: int) -> str:
     file = cluster.replica_files(node)[place.block_id]
     os.chmod(file, 0o644)
     with file.open("r+b") as stream:
-        stream.seek(100)
+        stream.seek(5)
         byte = stream.read(1)
-        stream.seek(100)
+        stream.seek(5)
         stream.write(bytes([byte[0] ^ 1]))
     return node.address
 
@@ -100,6 +105,21 @@ def test_a_damaged_replica_is_found_and_replaced(
     fs.delete("/d/alone")
 
 
+@pytest.mark.long
+def test_a_scrub_that_was_killed_goes_on(fs: cairnfs.FileSystem, tmp_path: Path) -> None:
+    for n in range(FILES):
+        write(fs, f"/k/{n}", bytes([n]) * 1000, replication=2)
+    work = Place(f"{fs.url}/.cairn-scrub-k/blocks")
+    (done, *_) = kill_in_the_middle(work / "done", tmp_path / "log", "scrub", f"{fs.url}/k")
+    batch = read_table(work / "plan", TableFile(done.replace(".json", ".parquet")))
+    for path in batch.column("path").to_pylist():
+        fs.delete(path)
+    found = scrub(f"{fs.url}/k", batch=SMALL).found
+    assert (found.blocks, found.gone) == (FILES, 0), "what was done is not done again"
+    assert (found.replicas, found.bytes, found.bad) == (2 * FILES, 2 * FILES * 1000, 0)
+    assert not fs.exists("/.cairn-scrub-k")
+
+
 def test_what_the_namenodes_know_to_be_wrong(
     damaged: Cluster, fs: cairnfs.FileSystem, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,6 +159,8 @@ def test_what_the_namenodes_know_to_be_wrong(
         ("under-replicated", "/f/wanting"),
     ]
     assert told["counts"] == {**dict.fromkeys(KINDS, 0), "missing": 1, "under-replicated": 1}
+
+    fs.delete("/f/open")  # a DataNode of its pipeline was away
 
     worst = fsck(f"{fs.url}/f", top=1, output=f"file://{tmp_path}/problems")
     assert [each.kind for each in worst.problems] == ["missing"]
