@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.client.test_verifying import change_a_byte, replica, wait_for_replicas
 from tests.jobs.driver import SMALL
 from tests.jobs.test_kills import kill_in_the_middle
 from tests.jobs.trees import write
@@ -44,18 +44,10 @@ def fs(damaged: Cluster) -> Iterator[cairnfs.FileSystem]:
         yield fs
 
 
-def damage(cluster: Cluster, path: str, block: int, replica: int) -> str:
+def damage(cluster: Cluster, path: str, block: int, at: int) -> str:
     """Change a byte of a replica on its disk; the DataNode that has it."""
-    place = cluster.replica_places(path)[block][replica]
-    node = cluster.datanode_at(place.port)
-    file = cluster.replica_files(node)[place.block_id]
-    os.chmod(file, 0o644)
-    with file.open("r+b") as stream:
-        stream.seek(5)
-        byte = stream.read(1)
-        stream.seek(5)
-        stream.write(bytes([byte[0] ^ 1]))
-    return node.address
+    change_a_byte(replica(cluster, path, block, at))
+    return cluster.datanode_at(cluster.replica_places(path)[block][at].port).address
 
 
 def test_a_damaged_replica_is_found_and_replaced(
@@ -66,20 +58,30 @@ def test_a_damaged_replica_is_found_and_replaced(
     write(fs, "/d/deleted", b"3" * 1000, replication=2)
     write(fs, "/d/alone", b"1" * 1000, replication=1)
     write(fs, "/d/empty", b"", replication=2)
+    for path, count in {"/d/two": 2, "/d/deleted": 2, "/d/alone": 1}.items():
+        wait_for_replicas(damaged, path, count)
     fs.allow_snapshot("/d")
     fs.create_snapshot("/d", "s")
-    bad = damage(damaged, "/d/two", block=1, replica=0)
-    damage(damaged, "/d/deleted", block=0, replica=1)
-    damage(damaged, "/d/alone", block=0, replica=0)
+    bad = damage(damaged, "/d/two", block=1, at=0)
+    damage(damaged, "/d/deleted", block=0, at=1)
+    damage(damaged, "/d/alone", block=0, at=0)
     fs.delete("/d/deleted")
 
-    (line,) = plan_scrub(f"{fs.url}/d").lines
-    total = 2 * (BLOCK_BYTES + 10) + 2 * 1000 + 1000
-    assert (line.action, line.kind, line.items, line.bytes) == ("verify", "block", 4, total)
+    (line,) = plan_scrub(f"{fs.url}/d", snapshots=False).lines
+    total = 2 * (BLOCK_BYTES + 10) + 1000
+    assert (line.action, line.kind, line.items, line.bytes) == ("verify", "block", 3, total)
     assert not fs.exists("/.cairn-scrub-d"), "a dry run writes nothing"
 
     told: list[JobProgress] = []
-    done = scrub(f"{fs.url}/d", batch=BatchSize(items=1), progress=told.append)
+    state = f"file://{tmp_path}/state"
+    done = scrub(
+        f"{fs.url}/d",
+        bytes_per_s=50 << 20,
+        state=state,
+        batch=BatchSize(items=1),
+        progress=told.append,
+    )
+    total += 2 * 1000  # of what only the snapshot shows
     found = done.found
     assert (found.blocks, found.replicas, found.gone) == (4, 7, 0)
     assert found.bytes == 2 * BLOCK_BYTES + 10 + 1000
@@ -92,7 +94,7 @@ def test_a_damaged_replica_is_found_and_replaced(
     assert found.listed[2].datanode == bad
     assert (told[-1].bytes, told[-1].bytes_total) == (total, total)
     assert not done.is_healthy
-    assert not fs.exists("/.cairn-scrub-d"), "nothing is left of it"
+    assert not (tmp_path / "state").exists(), "nothing is left of it"
     assert not list_views(fs)
 
     def is_repaired() -> bool:
@@ -100,15 +102,16 @@ def test_a_damaged_replica_is_found_and_replaced(
         return all(check.good == 2 and not check.bad for check in checks)
 
     damaged.wait_until(is_repaired, "bad replicas are replaced")
-    slow = scrub(f"{fs.url}/d", snapshots=False, bytes_per_s=50 << 20, state=f"file://{tmp_path}/s")
-    assert (slow.found.replicas, slow.found.bad, slow.found.lost) == (5, 1, 1)
-    fs.delete("/d/alone")
 
 
 @pytest.mark.long
-def test_a_scrub_that_was_killed_goes_on(fs: cairnfs.FileSystem, tmp_path: Path) -> None:
+def test_a_scrub_that_was_killed_goes_on(
+    damaged: Cluster, fs: cairnfs.FileSystem, tmp_path: Path
+) -> None:
     for n in range(FILES):
         write(fs, f"/k/{n}", bytes([n]) * 1000, replication=2)
+    for n in range(FILES):
+        wait_for_replicas(damaged, f"/k/{n}", 2)
     work = Place(f"{fs.url}/.cairn-scrub-k/blocks")
     (done, *_) = kill_in_the_middle(work / "done", tmp_path / "log", "scrub", f"{fs.url}/k")
     batch = read_table(work / "plan", TableFile(done.replace(".json", ".parquet")))
@@ -128,6 +131,8 @@ def test_what_the_namenodes_know_to_be_wrong(
     write(fs, "/f/several", b"y" * (2 * BLOCK_BYTES + 1), replication=2, block_size=BLOCK_BYTES)
     fs.create_symlink("/nowhere", "/f/a/link")
     fs.mkdirs("/f/none")
+    for path in ("/f/several", *(f"/f/a/{n}" for n in range(3))):
+        wait_for_replicas(damaged, path, 2)
     report = fsck(f"{fs.url}/f")
     assert report.is_healthy, report
     assert report.problems == []
@@ -138,6 +143,7 @@ def test_what_the_namenodes_know_to_be_wrong(
 
     write(fs, "/f/lost", b"z" * 100, replication=1)
     write(fs, "/f/wanting", b"z" * 100, replication=3)
+    wait_for_replicas(damaged, "/f/wanting", 2)
     with fs.create("/f/open", replication=2) as file:
         file.write(b"open")
         file.flush()
@@ -178,6 +184,7 @@ def test_records_that_contradict_each_other(
 ) -> None:
     """Somebody has changed the store itself."""
     write(fs, "/r/a/file", b"x" * 100, replication=2)
+    wait_for_replicas(damaged, "/r/a/file", 2)
     top = fs.get_file_status("/r")
     (namenode,) = damaged.namenodes
     namenode.stop()

@@ -165,7 +165,9 @@ def test_what_there_was_and_what_snapshots_hold(fs: cairnfs.FileSystem, sales: s
     fs.create_snapshot("/data", "s2")
     report = usage(f"{fs.url}/data", until="s1")
     then = fs.get_content_summary("/data/.snapshot/s1")
-    assert report.total.files == then.files - 1 == 14
+    assert report.total.files == then.files == 14
+    assert report.total.directories == then.directories
+    assert report.total.space == then.space_bytes
     assert report.total.bytes == then.length_bytes
     held = {(each.path, each.name): each for each in report.snapshots}
     space = {each.name: each for each in fs.snapshot_space("/data")}

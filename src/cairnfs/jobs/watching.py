@@ -14,11 +14,13 @@ from cairnfs.jobs.progress import INTERVAL_S, JobProgress, ProgressCallback
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+_GROUP = "spark.jobGroup.id"
+
 
 @contextmanager
 def watched(context: SparkContext, tell: ProgressCallback, title: str) -> Iterator[None]:
     """Run queries; an error of theirs is raised as what a task has raised."""
-    group = uuid.uuid4().hex
+    group, before = uuid.uuid4().hex, context.getLocalProperty(_GROUP)
     context.setJobGroup(group, title)
     is_over = threading.Event()
 
@@ -35,7 +37,7 @@ def watched(context: SparkContext, tell: ProgressCallback, title: str) -> Iterat
     finally:
         is_over.set()
         thread.join()
-        context.setLocalProperty("spark.jobGroup.id", "")  # what comes next is another's
+        context.setLocalProperty(_GROUP, before or "")  # what comes next is another's
 
 
 def _progress(context: SparkContext, group: str, title: str) -> JobProgress:
