@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cairnfs.client.namenode import NameNodeUnreachable
 from cairnfs.errors import (
     FileNotFoundException,
     HdfsError,
@@ -128,8 +129,8 @@ Caused by: java.lang.Exception: something: else
             "/a: b does not exist",
         ),
         (
-            "cairnfs.client.namenode.NameNodeUnreachable: nobody answers",
-            IOException,
+            "cairnfs.client.namenode.NameNodeRefused: nobody answers",
+            NameNodeUnreachable,
             "nobody answers",
         ),
         ("OSError: [Errno 28] No space left", IOException, "[Errno 28] No space left"),

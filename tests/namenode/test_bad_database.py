@@ -8,6 +8,7 @@ serves again once the database is back.
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +26,7 @@ from cairnfs.errors import (
 from cairnfs.namenode.embedded import NameNodeThread
 from cairnfs.namenode.membership import PostgresMembership
 from cairnfs.namenode.opening import format_namespace, open_store
-from cairnfs.store import postgres_schema, sqlite_schema
+from cairnfs.store import postgres_schema, sqlite_commits, sqlite_journal, sqlite_schema
 from cairnfs.store.postgres import PostgresStore
 from cairnfs.store.sqlite import SqliteStore
 from cairnfs.testing.invariants import check_invariants, read_namespace
@@ -121,15 +122,21 @@ def sqlite(tmp_path: Path, control: Control) -> Iterator[Bench]:
     bench.namenode.stop()
 
 
-def test_sqlite_read_only(sqlite: Bench) -> None:
+def test_sqlite_read_only(sqlite: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
     sqlite.pragma("PRAGMA query_only = ON")
-    sqlite.refuses("read-only")
+    monkeypatch.setattr(sqlite_journal, "pwrite", refuse)
+    sqlite.refuses("read-only; nothing was changed")
     sqlite.reads()
     sqlite.pragma("PRAGMA query_only = OFF")
+    monkeypatch.undo()
     sqlite.serves_again()
 
 
-def test_sqlite_full(sqlite: Bench) -> None:
+def test_sqlite_full(sqlite: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_commits, "JOURNALED_CALLS_MAX", 20)
     ((pages,),) = sqlite.pragma("PRAGMA page_count")
     sqlite.pragma(f"PRAGMA max_page_count = {pages}")
     made = 0

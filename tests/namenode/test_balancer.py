@@ -136,6 +136,18 @@ def test_a_file_that_is_written_is_left_alone(cluster: FakeCluster) -> None:
     assert not cluster.moves
 
 
+def test_a_block_does_not_go_to_and_fro(cluster: FakeCluster) -> None:
+    """Wherever it is, one DataNode has it and the other has nothing."""
+    limited(cluster, "a")
+    cluster.write("/f", 1, SIZE)
+    limited(cluster, "b")
+    for node in cluster.nodes.values():
+        node.capacity = 4 * SIZE
+    ended = balance(cluster, idle_iterations_max=2)
+    assert ended.state is BalancingState.NO_MOVE_PROGRESS
+    assert not cluster.moves
+
+
 def test_who_is_excluded_takes_no_part(cluster: FakeCluster) -> None:
     old = limited(cluster, "a")
     [cluster.write(f"/f{n}", 1, SIZE) for n in range(40)]

@@ -239,6 +239,29 @@ def test_what_only_a_snapshot_has_stays(cluster: FakeCluster) -> None:
     assert not cluster.moves
 
 
+def test_what_a_clone_has_without_rows_is_moved_by_its_own_policy(cluster: FakeCluster) -> None:
+    """The original is gone: only the clone, and the snapshot that it comes from, have the block."""
+    cluster.add("a", "b", "c", types=ALL)
+    block = cluster.write("/d/sub/f")
+    cluster.client.allow_snapshot("/d")
+    cluster.client.create_snapshot("/d", "s")
+    cluster.client.clone_snapshot("/d", "s", "/c")
+    cluster.client.delete("/d/sub", recursive=True)
+    cluster.thread.wait(cluster.namenode.duties.reclaim_everything())
+    set_policy(cluster, "/c", "COLD")
+    settle(cluster)
+    assert cluster.types(block) == {"ARCHIVE": 3}
+    unset_policy(cluster, "/c")
+    settle(cluster)
+    assert cluster.types(block) == {"DISK": 3}
+    cluster.client.mkdirs("/fast")
+    set_policy(cluster, "/fast", "ALL_SSD")
+    cluster.client.rename("/c/sub", "/fast/sub")  # a directory that has no row, either
+    settle(cluster)
+    assert cluster.types(block) == {"SSD": 3}
+    assert len(cluster.holders(block)) == 3
+
+
 # NameNodes that die.
 
 

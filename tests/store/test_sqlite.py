@@ -58,26 +58,33 @@ def test_a_full_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_disk_that_has_no_room_for_the_tables(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Commits go to the journal for a while; then callers are told."""
+    """Commits go to the journal until it is noticed; then callers are told."""
     monkeypatch.setattr(sqlite_commits, "JOURNALED_CALLS_MAX", 3)
 
     async def check() -> None:
         store = SqliteStore(path)
         ((pages,),) = store._connection.execute("PRAGMA page_count").fetchall()
         store._connection.execute(f"PRAGMA max_page_count = {pages}")
-        keys: list[Key] = [(0, 1, NUMBER.pack(number)) for number in range(6)]
+        keys: list[Key] = [(0, 1, NUMBER.pack(number)) for number in range(3)]
         for key in keys:
-            await store.commit(put(key, b"x" * 100_000))
+            batch = put(key, b"x" * 100_000)
+            batch.touches = [Touch(7, [1] * len(Count), 0, 1)]
+            await store.commit(batch)
+        for _ in range(5):
             await asyncio.sleep(0)  # its tables are tried
         for _ in range(2):
             with pytest.raises(StoreUnavailableException, match="no space left"):
                 await store.commit(put(B))
-        assert len((await store.read(Reading(keys=[*keys, B]))).rows) == 6
+            with pytest.raises(StoreUnavailableException, match="no space left"):
+                store.commit_now(put(B))
+        assert len((await store.read(Reading(keys=[*keys, B]))).rows) == 3
+        assert store.totals(7).counts[Count.CHILDREN] == 3
         store._connection.execute("PRAGMA max_page_count = 1000000")
-        assert await store.commit(put(B)) == 6
+        assert await store.commit(put(B)) == 3
         await store.close()
         store = SqliteStore(path)
-        assert len((await store.read(Reading(keys=[*keys, B]))).rows) == 7
+        assert len((await store.read(Reading(keys=[*keys, B]))).rows) == 4
+        assert store.totals(7).counts[Count.CHILDREN] == 3
         await store.close()
 
     asyncio.run(check())

@@ -128,7 +128,7 @@ def choose_move(block: BlockView, cluster: ClusterView, exchange: Exchange) -> M
     """
     if block.state is not BlockState.COMPLETE:
         return None
-    if not 0 < block.length_bytes <= 2 * exchange.size_bytes:
+    if not 0 < block.length_bytes < 2 * exchange.size_bytes:  # just as much would go to and fro
         return None
     replicas = block.replicas
     holders = {each.uuid for each in replicas}

@@ -7,11 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cairnfs import errors
+from cairnfs.client.namenode import NameNodeUnreachable
 from cairnfs.errors import HdfsError, IOException
+from cairnfs.network.sockets import PeerTimeout
 
 # The last line of a Python trace: what was raised, and why.
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+): (.*)$", re.MULTILINE)
 _TRACE = "Traceback (most recent call last):"
+_PLAIN = ("OSError", "RemoteError")
+_UNANSWERED = {
+    "NameNodeUnreachable": NameNodeUnreachable,
+    "NameNodeRefused": NameNodeUnreachable,
+    "PeerTimeout": PeerTimeout,
+}
 _PYTHON_NAME = re.compile(r"\w*(Error|Exception|Unreachable|Refused|Timeout|Closed)")
 
 
@@ -40,12 +48,9 @@ def explain(text: str) -> HdfsError:
         ]
         if raised:
             name, message = raised[-1]
-            known = getattr(errors, name, None)
+            known = _UNANSWERED.get(name) or getattr(errors, name, None)
             if isinstance(known, type) and issubclass(known, HdfsError):
                 return known(message)
-            return IOException(message if name in _WITHOUT_NAME else f"{name}: {message}")
+            return IOException(message if name in _PLAIN else f"{name}: {message}")
     first = next((line for line in text.splitlines() if line.strip()), "no reason was given")
     return IOException(f"Spark could not run the job: {first.strip()}")
-
-
-_WITHOUT_NAME = ("OSError", "RemoteError", "NameNodeUnreachable", "NameNodeRefused", "PeerTimeout")

@@ -85,12 +85,16 @@ def _stderr_to(log: Path | None) -> Iterator[None]:
 def _find() -> SparkSession | None:
     """The session of whoever calls, as in a notebook."""
     try:
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError:
         raise UnsupportedOperationException(
             "jobs run on Spark, which is not installed: pip install 'cairnfs[spark]'"
         ) from None
-    return SparkSession.getActiveSession()
+    active = SparkSession.getActiveSession()
+    if active is None and SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()  # of another thread
+    return active
 
 
 def _make(master: str, settings: Mapping[str, str], name: str) -> SparkSession:

@@ -10,6 +10,7 @@ is done, also by two at a time.**
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 from cairnfs.errors import FileNotFoundException, IOException
 from cairnfs.jobs.batches import Batch, BatchSize, cut
 from cairnfs.jobs.failures import explained
+from cairnfs.jobs.patience import patiently
 from cairnfs.jobs.places import Place
 from cairnfs.jobs.progress import JobProgress, Meter, ProgressCallback
 from cairnfs.jobs.records import TableFile, read_table
@@ -73,12 +75,12 @@ class Stage(Generic[_R]):
 
     def plan(self, make: Callable[[], DataFrame], size: BatchSize | None = None) -> list[Batch]:
         """The batches; they are made of the items of a DataFrame unless they are there already."""
-        found = self._find_plan()
-        if found is None:
-            with explained():
-                found = cut(make(), self._plan / "plan", size or BatchSize())
-            self._plan.write(PLAN, msgspec.json.encode(found))
-        return found
+
+        def find_or_make() -> list[Batch]:
+            found = self._find_plan()
+            return self._make_plan(make, size or BatchSize()) if found is None else found
+
+        return patiently(find_or_make)
 
     def apply(self, spark: SparkSession, task: Task[_R], tell: ProgressCallback) -> list[_R]:
         """Work off all batches, level by level; what each of them has come to.
@@ -102,6 +104,12 @@ class Stage(Generic[_R]):
     @property
     def items(self) -> Place:
         return self._plan / "plan"
+
+    def _make_plan(self, make: Callable[[], DataFrame], size: BatchSize) -> list[Batch]:
+        with explained():
+            made = cut(make(), self._plan / "plan", size)
+        self._plan.write(PLAN, msgspec.json.encode(made))
+        return made
 
     def _find_plan(self) -> list[Batch] | None:
         try:
@@ -142,7 +150,7 @@ class _Runner(Generic[_R]):
 
     def __call__(self, batches: Iterator[Batch]) -> Iterator[bytes]:
         for batch in batches:
-            yield self._run(batch)
+            yield patiently(partial(self._run, batch))
             self._items.add(batch.items)
             self._bytes.add(batch.bytes)
 

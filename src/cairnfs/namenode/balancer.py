@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from cairnfs.blocks.balancing import BalancePlan, Exchange, choose_move, plan_balance
 from cairnfs.blocks.records import (
     BlockId,
-    BlockState,
     CheckQueue,
     DataNode,
     Replica,
@@ -314,7 +313,7 @@ class Balancer:
         if (
             facts.news is not None
             or facts.placement is not None  # the satisfier's
-            or facts.block.state is not BlockState.COMPLETE
+            or facts.is_being_written
             or facts.block.id in self._moves
         ):
             return None

@@ -76,8 +76,13 @@ def is_rolling_upgrade(
 def get_block_keys(
     call: IncomingCall, request: namenode_pb2.GetBlockKeysRequestProto
 ) -> namenode_pb2.GetBlockKeysResponseProto:
-    """There are none: blocks need no tokens."""
-    return namenode_pb2.GetBlockKeysResponseProto()
+    """As HDFS without security says that blocks need no tokens."""
+    response = namenode_pb2.GetBlockKeysResponseProto()
+    keys = response.keys
+    keys.isBlockTokenEnabled = False
+    keys.keyUpdateInterval = keys.tokenLifeTime = 0
+    keys.currentKey.keyId = keys.currentKey.expiryDate = 0
+    return response
 
 
 async def _list_blocks(

@@ -5,7 +5,8 @@ gives commands to DataNodes works it off (`namenode.balancer`), and puts down wh
 When it dies, another one measures the cluster anew and goes on: what is in the row is true at any
 moment, and nothing else has to be remembered.
 
-Invariant: `moved_bytes` and `moved_blocks` count replicas that have arrived, each once.
+Invariant: `moved_bytes` and `moved_blocks` count replicas that have arrived, none of them twice.
+(Those that arrive while no NameNode looks are not counted.)
 """
 
 from __future__ import annotations

@@ -55,6 +55,8 @@ class Counterparts:
 
     def are_same(self, old_path: Names, old: Inode, new_path: Names, new: Inode) -> bool:
         """Whether what is under one name of the same directory in both is one inode."""
+        if is_cloned(old) and is_cloned(new):
+            return old.identity == new.identity
         if is_cloned(old) or is_cloned(new):
             found = self.find_new(old_path, old)
             return found is not None and names_of(found) == new_path

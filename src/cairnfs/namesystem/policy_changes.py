@@ -76,7 +76,9 @@ def policy_id_of(lookup: Lookup) -> int:
 
 def policy_to_tell(lookup: Lookup) -> int:
     """What callers are told: a symbolic link has none."""
-    return POLICY_UNSPECIFIED if lookup.inodes[-1].is_symlink else policy_id_of(lookup)
+    if not lookup.inodes[0].declared or lookup.inodes[-1].is_symlink:
+        return POLICY_UNSPECIFIED
+    return policy_id_of(lookup)
 
 
 def policies_of_page(directory: Lookup, children: Sequence[Inode]) -> tuple[int, ...]:

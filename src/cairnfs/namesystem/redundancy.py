@@ -49,6 +49,7 @@ class BlockFacts(msgspec.Struct, frozen=True, gc=False):
     news: Check | None  # in the queue NEW
     policy_id: int | None = POLICY_UNSPECIFIED  # where its replicas belong; None: where they are
     placement: Placement | None = None  # they may not be there
+    is_being_written: bool = False  # its file, whatever the block itself is
 
 
 @operation(mutates=False)
@@ -143,7 +144,16 @@ def _inspect(
     replication = max(file.replication for file in files)
     if any(file.held_replication > replication for file in files):
         replication = max([replication, *needs().wishes_for_block(block_id).values()])
-    return BlockFacts(newest[1], replication, replicas, deleting, news, policy_id, placement)
+    return BlockFacts(
+        newest[1],
+        replication,
+        replicas,
+        deleting,
+        news,
+        policy_id,
+        placement,
+        any(file.under_construction for file in files),
+    )
 
 
 def _policy_of(tx: Transaction, files: Sequence[Inode], placement: Placement | None) -> int | None:

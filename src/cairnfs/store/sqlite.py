@@ -191,8 +191,8 @@ class SqliteStore:
         self._settles_in = None
         try:
             self._commits.settle_some()
-        except StoreUnavailableException as error:  # if it stays so, callers are told
-            log.warning("commits wait for their tables: %s", error)
+        except StoreUnavailableException as error:  # so will be whoever commits next
+            log.warning("commits could not be brought to their tables: %s", error)
             return
         if self._commits.is_settling:
             self._settle_soon()

@@ -92,7 +92,10 @@ def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key
             )
             for id, counts, mtime_ms, order, _ in batch.touches
         ],
-        [Replies(*reply[:2], last_txid, expires_ms, reply[2]) for reply in batch.replies],
+        [
+            Replies(client_id, calls, last_txid, expires_ms, data)
+            for client_id, calls, data in batch.replies
+        ],
         past,
         kept,
     )
@@ -138,10 +141,9 @@ class Backlog:
     def add(self, change: Change) -> None:
         self.calls += change.size
         self._changes += 1
-        for key in change.deletes:
-            self._rows[key] = None
-            self._tables.add(key[0])
+        self._rows.update(dict.fromkeys(change.deletes))
         self._rows.update(change.puts)
+        self._tables.update([key[0] for key in change.deletes])
         self._tables.update([key[0] for key, _ in change.puts])
         if self._keys_of_id is not None:
             self._index(change.puts)
@@ -252,9 +254,11 @@ class Backlog:
 
     def write(self, db: apsw.Connection) -> None:
         """Write everything, as a part of a transaction."""
-        for _ in self.write_in_slices(db):
-            pass
-        self.keep_all()
+        try:
+            for _ in self.write_in_slices(db):
+                pass
+        finally:
+            self.keep_all()
 
     def write_in_slices(self, db: apsw.Connection) -> Iterator[None]:
         """Write what waits now, in the order of the tables, as a part of a transaction.
@@ -311,7 +315,7 @@ class Backlog:
         self._writing = _Writing()
 
     def keep_all(self) -> None:
-        """What was written is undone, or somebody else's."""
+        """What was written is not committed, or not yet: all of it is read from here."""
         self._writing = _Writing()
 
     def _totals_row(self, id: int, additions: int) -> tuple[int, ...]:

@@ -41,6 +41,7 @@ class Commits:
         self._journal = Journal(path)
         self._settling: Iterator[None] | None = None  # what is left to be done
         self._settling_txid = 0  # the last that is being brought to the tables
+        self._has_failed = False  # when a slice was last tried
         self._may_turn = True  # what is in the journal's other file is in the tables
         try:
             migrate(self._db, path)
@@ -52,8 +53,8 @@ class Commits:
 
     def journal(self, change: Change) -> None:
         """Commit a change; its tables have to wait."""
-        if self.backlog.calls >= 2 * JOURNALED_CALLS_MAX:
-            self.settle()  # it could not be done before: whoever commits is told why
+        if self._has_failed:
+            self.settle()  # or whoever commits is told why not
         self.file.for_writing()
         if not self._journal.is_in_place:
             self.settle()
@@ -100,18 +101,21 @@ class Commits:
         """Bring a slice of what waits to the tables, or begin with it."""
         if not self.is_settling:
             return  # somebody had to have it done at once
+        self._has_failed = True  # unless we come to the end
         self.file.for_writing()
         with self.file.errors_explained():
             if self._settling is None:
                 self._begin_settling()
             else:
                 self._settle_slice()
+        self._has_failed = False
 
     def settle(self) -> None:
         """Bring the tables up to date."""
         self.file.for_writing()
         with self.file.errors_explained():
             self._settle_all()
+        self._has_failed = False
 
     def close(self) -> None:
         with suppress(StoreUnavailableException):  # then from the journal, the next time

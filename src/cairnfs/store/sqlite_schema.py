@@ -159,6 +159,7 @@ def guard(path: Path, connection: apsw.Connection) -> int:
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
@@ -182,7 +183,7 @@ def explain(error: apsw.Error | OSError, path: Path) -> str:
         return f"namespace file {path} is in use by another process"
     if isinstance(error, apsw.FullError) or getattr(error, "errno", 0) in _FULL:
         return f"no space left for namespace file {path}; free some and call again"
-    if isinstance(error, apsw.ReadOnlyError):
+    if isinstance(error, apsw.ReadOnlyError) or getattr(error, "errno", 0) in _READ_ONLY:
         return f"namespace file {path} is read-only"
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
         return f"{path} is damaged or not a CairnFS namespace file ({error})"

@@ -106,16 +106,11 @@ class Call(msgspec.Struct, eq=False):
     def finish(self, result: Any, error: BaseException | None) -> None:
         assert not self.is_answered, f"{self.operation.name} is answered twice"
         self.is_answered = True
-        self._tell(self.done, result, error)
-        if self.waiters:
-            for waiter in self.waiters:
-                self._tell(waiter, result, error)
-
-    def _tell(self, done: Done, result: Any, error: BaseException | None) -> None:
-        try:
-            done(result, error)
-        except Exception:  # one who can't be told must not keep the others waiting
-            log.exception("the answer to %s could not be delivered", self.operation.name)
+        for done in (self.done, *self.waiters):
+            try:
+                done(result, error)
+            except Exception:  # one who can't be told must not keep the others waiting
+                log.exception("the answer to %s could not be delivered", self.operation.name)
 
 
 def encode_replies(replies: list[tuple[int, str, Any]]) -> bytes:

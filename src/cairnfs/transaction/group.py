@@ -7,6 +7,7 @@ takes away (a pure function of the group).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,6 +43,7 @@ class Run(msgspec.Struct, eq=False):
 
 
 _ZEROS = [0] * len(Count)
+_CALL_ID = operator.itemgetter(0)
 
 
 class Addition(msgspec.Struct, eq=False):
@@ -139,28 +141,24 @@ def build_batch(
 
     The runs that change something are numbered: that is their place in TxID order.
     """
-    size = 0
+    batch = Batch(size=0, now_ms=now_ms, shard=shard, member=member, knows_its_rows=not validate)
     final: dict[Key, Entry] = {}
     for run in group.runs:
         transaction = run.transaction
         if transaction.changes_anything:
-            size += 1
-            transaction.order = size
+            batch.size += 1
+            transaction.order = batch.size
             final.update(transaction.written)
-    group.size = size
-    batch = Batch(size=size, now_ms=now_ms, shard=shard, member=member, knows_its_rows=not validate)
-    for run in group.runs:
-        transaction = run.transaction
+            if transaction.kept:
+                batch.keeps += [Keep(key, transaction.order) for key in transaction.kept]
+            batch.drops += transaction.dropped
+            batch.forgets += transaction.forgotten
         if validate:
             batch.bounds += transaction.bounds
             batch.empties += transaction.emptied
-        else:
-            for key in transaction.presumed:
-                batch.reads[key] = ABSENT
-        if transaction.kept:
-            batch.keeps += [Keep(key, transaction.order) for key in transaction.kept]
-        batch.drops += transaction.dropped
-        batch.forgets += transaction.forgotten
+        elif transaction.presumed:
+            batch.reads.update(dict.fromkeys(transaction.presumed, ABSENT))
+    group.size = batch.size
     if validate:
         batch.reads = _versions_read(group.runs)
     for key in sorted(final) if validate else final:  # a shared store locks them in this order
@@ -226,13 +224,14 @@ def _add_change(batch: Batch, key: Key, entry: Entry) -> None:
 def _replies(runs: list[Run]) -> list[StoredReply]:
     by_client: dict[bytes, list[tuple[int, str, Any]]] = {}
     for run in runs:
-        key = run.call.key
-        if key is not None and run.transaction.order and run.call.operation.at_most_once:
-            reply = (key[1], run.call.operation.name, run.result)
-            by_client.setdefault(key[0], []).append(reply)
-    return [
-        StoredReply(
-            client_id, tuple(sorted([reply[0] for reply in replies])), encode_replies(replies)
-        )
-        for client_id, replies in by_client.items()
-    ]
+        key, operation = run.call.key, run.call.operation
+        if key is not None and run.transaction.order and operation.at_most_once:
+            client_id, call_id = key
+            by_client.setdefault(client_id, []).append((call_id, operation.name, run.result))
+    stored = []
+    for client_id, replies in by_client.items():
+        if len(replies) > 1:
+            replies.sort(key=_CALL_ID)
+        calls = tuple([call_id for call_id, _, _ in replies])
+        stored.append(StoredReply(client_id, calls, encode_replies(replies)))
+    return stored

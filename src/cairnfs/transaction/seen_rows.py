@@ -108,7 +108,10 @@ class CachedRows(RowCache):
         return [row.key for row in self._reads.rows_of_id(table, id)]
 
     def replace(self, key: Key, entry: Entry) -> None:
-        if entry.record is not None and len(self._young) < self._generation_max:
+        if entry.record is None:  # what came from it was forgotten when the change was accepted
+            self._young.pop(key, None)
+            self._old.pop(key, None)
+        elif len(self._young) < self._generation_max:
             self._young[key] = entry
         else:
             self.remember(key, entry)

@@ -333,8 +333,11 @@ class Speculation:
         """The transaction is committed; those of its entries that are the newest go to `rows`."""
         pending = self._pending
         for key, entry in transaction.written.items():
-            entry.since = ABSENT if entry.record is None else txid
-            entry.record = stamped(key[0], entry.record, txid)
+            if entry.record is None:
+                entry.since = ABSENT
+            else:
+                entry.since = txid
+                entry.record = stamped(key[0], entry.record, txid)
             entry.writer = None
             entry.before = None
             if pending.get(key) is entry:

@@ -94,6 +94,8 @@ def encode_varint(value: int) -> bytes:
     """A number of 0 or more, seven bits to a byte, the lowest first."""
     if value < 0x80:
         return _LAST_BYTES[value]
+    if value < 0x4000:
+        return _FURTHER_BYTES[value & 0x7F] + _LAST_BYTES[value >> 7]
     encoded = _FURTHER_BYTES[value & 0x7F]
     value >>= 7
     while value >= 0x80:
