@@ -118,6 +118,13 @@ def test_a_transaction_that_is_still_held(fs: ScratchClient) -> None:
     clean(fs)
 
 
+def test_a_transaction_that_is_none(fast_fs: ScratchClient) -> None:
+    build(fast_fs)
+    for txid in (1 << 30, (1 << 64) - 1):
+        with pytest.raises(IllegalArgumentException, match="/d cannot be read as it was after"):
+            fast_fs.open_view("/d", txid)
+
+
 def test_held_for_as_long_as_asked(fast_fs: ScratchClient) -> None:
     fs = fast_fs
     build(fs)

@@ -31,6 +31,8 @@ def make_session(
         "spark.local.dir": str(local),
         "spark.sql.warehouse.dir": str(local / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
+        # A Python that is started on a busy machine needs longer than 15 seconds.
+        "spark.python.authenticate.socketTimeout": "300s",
         "spark.sql.catalogImplementation": "in-memory",
         **{f"spark.hadoop.{name}": value for name, value in hadoop_settings.items()},
         **(settings or {}),

@@ -338,6 +338,7 @@ def test_a_stream_and_what_it_holds(fs: cairnfs.FileSystem, url: str, directory:
     assert stream.latestOffset(first, None) == first
     assert stream.partitions(first, first) == []
     fs.mkdirs(f"{directory}/a")
+    assert stream.initialOffset() == first
     lost = stream.latestOffset(first, None)  # which Spark was killed before it wrote down
     fs.mkdirs(f"{directory}/b")
     again = open_stream(f"{url}{directory}")

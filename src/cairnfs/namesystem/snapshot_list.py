@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from cairnfs.namesystem.inodes import Inode, InodeId
@@ -21,7 +23,7 @@ _OWNERS_AT_ONCE = 100
 class SnapshotPlace(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How far the list was read: a snapshot of an inode; without a name, all of its."""
 
-    inode_id: int
+    inode_id: Annotated[int, msgspec.Meta(ge=0, lt=1 << 63)]
     name: bytes = b""
 
 

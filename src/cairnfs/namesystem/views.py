@@ -155,6 +155,11 @@ def find_view(rows: Rows, caller: Caller, number: int) -> View:
 
 def _as_it_was(tx: Transaction, lookup: Lookup, now: Inode, txid: int) -> Inode:
     """A directory after a TxID of which everything below it is still there."""
+    if not 0 < txid < tx.txid:
+        raise IllegalArgumentException(
+            f"{lookup.path} cannot be read as it was after transaction {txid}: the last one is"
+            f" {tx.txid - 1}"
+        )
     rows = tx.at(txid)
     held = {moment.inode_id for moment in _moments_at(tx, txid)}
     then: Inode | None = None if now.is_virtual else rows.get_by_id(Table.INODES, now.id)

@@ -61,6 +61,7 @@ class ChangeStream(DataSourceStreamReader):
         self._request = request
         self._hold_s = 3600.0 * positive(HOLD, request.options.get(HOLD, str(HOLD_HOURS)))
         self._asked_s = 0.0
+        self._first: Offset | None = None
         self._last: Offset | None = None  # for a Spark before 4.2, which does not tell
         self._renewed = 0  # the view that was renewed last, and when
         self._renewed_s = 0.0
@@ -68,23 +69,11 @@ class ChangeStream(DataSourceStreamReader):
     # On the driver.
 
     def initialOffset(self) -> dict[str, Any]:
-        with self._request.connect() as fs:
-            stream = uuid.uuid4().hex
-            moment = self._request.options.get(STARTING, "latest")
-            if moment == "latest":
-                moment = ""
-            elif moment == "earliest":
-                moment = f"txid:{self._find_earliest(fs)}"
-            elif moment.startswith("view:"):
-                raise IllegalArgumentException(
-                    f"{STARTING}={moment!r}: a view is closed when its owner is done; name a"
-                    " snapshot, or write txid:N"
-                )
-            view = open_moment(
-                fs, self._request.top, moment, hold_s=self._hold_s, label=_label(stream)
-            )
-            self._last = _offset(view, stream)
-            return dict(self._last)
+        """Where a new stream begins: the same each time, for Spark asks more than once."""
+        if self._first is None:
+            with self._request.connect() as fs:
+                self._first = self._last = self._open_first(fs)
+        return dict(self._first)
 
     def latestOffset(self, start: Offset | None = None, limit: object = None) -> dict[str, Any]:
         """Now, if something has changed since the start; else the start again."""
@@ -102,7 +91,7 @@ class ChangeStream(DataSourceStreamReader):
             return dict(self._last)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        if start["view"] == end["view"]:
+        if start["txid"] >= end["txid"]:
             return []
         with self._request.connect() as fs:
             for offset in (start, end):
@@ -124,6 +113,21 @@ class ChangeStream(DataSourceStreamReader):
             work = ChangesWork(partition.old, partition.new)
             for page in CHANGES.read(fs, self._request, work):
                 yield CHANGES.to_batch(page, schema)
+
+    def _open_first(self, fs: FileSystem) -> Offset:
+        stream = uuid.uuid4().hex
+        moment = self._request.options.get(STARTING, "latest")
+        if moment == "latest":
+            moment = ""
+        elif moment == "earliest":
+            moment = f"txid:{self._find_earliest(fs)}"
+        elif moment.startswith("view:"):
+            raise IllegalArgumentException(
+                f"{STARTING}={moment!r}: a view is closed when its owner is done; name a"
+                " snapshot, or write txid:N"
+            )
+        view = open_moment(fs, self._request.top, moment, hold_s=self._hold_s, label=_label(stream))
+        return _offset(view, stream)
 
     def _find(self, fs: FileSystem, offset: Offset) -> View:
         """The view of an offset; it is renewed."""
