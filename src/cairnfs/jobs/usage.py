@@ -114,16 +114,18 @@ def usage(
     place = None if output is None else Place(output, where.user)
     if place is not None:
         check_empty(place)
-    with ExitStack() as stack:
-        fs = stack.enter_context(where.connect())
-        now = stack.enter_context(_scan(fs, where, until))
-        then = None if since is None else stack.enter_context(_scan(fs, where, since))
-        run = stack.enter_context(running("usage", options))
-        shape = Shape(depth, small_bytes)
-        with watched(run.spark.sparkContext, run.tell, "adding up"):
-            before = None if then is None else usage_tables.tally(run.spark, then, shape)
-            tallied = usage_tables.compare(usage_tables.tally(run.spark, now, shape), before)
-            tables = _collect(tallied, top, place)
+    shape = Shape(depth, small_bytes)
+    with ExitStack() as session:
+        with ExitStack() as held:
+            fs = held.enter_context(where.connect())
+            now = held.enter_context(_scan(fs, where, until))
+            then = None if since is None else held.enter_context(_scan(fs, where, since))
+            run = session.enter_context(running("usage", options))
+            with watched(run.spark.sparkContext, run.tell, "adding up"):
+                before = None if then is None else usage_tables.tally(run.spark, then, shape)
+                tallied = usage_tables.compare(usage_tables.tally(run.spark, now, shape), before)
+                tables = _collect(tallied, top, place)
+        # Not before: what we hold ourselves is not what a snapshot alone holds.
         with watched(run.spark.sparkContext, run.tell, "looking at snapshots"):
             snapshots = _snapshots(run, where)
     (total,) = tables.pop(TOTAL)
