@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.snapshots import published
 from benchmarks.snapshots.page import write_page
-from benchmarks.snapshots.svg import Axis, Line, draw
+from cairnfs.svg import Axis, Line, draw
 
 Stores = dict[str, dict[str, list[dict[str, Any]]]]
 NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from cairnfs.cli.admin.fsck import judge
 from cairnfs.cli.admin.leases import RECOVERING, explain
+from cairnfs.client.block_health import judge
 from cairnfs.client.filesystem import FileSystem, connect
 from cairnfs.testing.cluster import Cluster
 
@@ -121,9 +121,8 @@ def test_fsck_finds_what_is_lost(cluster: Cluster, fs: FileSystem) -> None:
 
 def test_blocks_are_judged_by_lasting_replicas(fs: FileSystem) -> None:
     write(fs, "/judged", replication=1)
-    status = fs.get_file_status("/judged")
     (block,) = fs.get_block_locations("/judged")
-    assert judge(status, block) is None
+    assert judge("/judged", 1, block) is None
     kinds = {}
     for name, changed in {
         "missing": _replace(block, datanodes=[]),
@@ -134,7 +133,7 @@ def test_blocks_are_judged_by_lasting_replicas(fs: FileSystem) -> None:
         ),
         "being written": _replace(block, datanodes=[], is_complete=False),
     }.items():
-        problem = judge(status, changed)
+        problem = judge("/judged", 1, changed)
         kinds[name] = None if problem is None else problem.kind
     assert kinds == {name: name if name != "being written" else None for name in kinds}
 

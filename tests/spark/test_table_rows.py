@@ -86,6 +86,41 @@ def test_inodes(fs: cairnfs.FileSystem, url: str, directory: str) -> None:
     assert below[f"{directory}/d3/l1"] is None
 
 
+def test_storage_policies_are_those_that_hold(
+    fs: cairnfs.FileSystem, url: str, directory: str
+) -> None:
+    """Their own or inherited ones; they are not among the attributes, as for callers of the API."""
+    write(fs, f"{directory}/cold/d/file", 1)
+    write(fs, f"{directory}/cold/warm", 1)
+    write(fs, f"{directory}/plain", 1)
+    fs.create_symlink("/nowhere", f"{directory}/link")
+    fs.set_storage_policy(f"{directory}/cold", "COLD")
+    fs.set_storage_policy(f"{directory}/cold/warm", "WARM")
+    fs.set_permission(f"{directory}/cold/warm", 0o700)
+    for user in (fs.user, "alice"):
+        for top in (directory, f"{directory}/cold/d"):
+            rows = read_table(f"{url}{top}", "inodes", "path", "storage_policy", user=user)
+            for row in rows:
+                is_link = row["path"] == f"{directory}/link"
+                wanted = None if is_link else fs.get_storage_policy(row["path"]).name
+                assert row["storage_policy"] == wanted, (user, row)
+    assert read_table(f"{url}{directory}", "attributes") == []
+
+
+def test_several_tables_are_of_one_moment(fs: cairnfs.FileSystem, url: str, directory: str) -> None:
+    write(fs, f"{directory}/before", 1)
+    with open_view(fs, directory) as view:
+        write(fs, f"{directory}/after", 1)
+        for table, paths in (
+            ("inodes", {directory, f"{directory}/before"}),
+            ("blocks", {f"{directory}/before"}),
+        ):
+            rows = read_table(f"{url}{directory}", table, "path", view=str(view.number))
+            assert {row["path"] for row in rows} == paths
+        with pytest.raises(IllegalArgumentException, match=f"is one of {directory}"):
+            read_table(f"{url}/", "inodes", view=str(view.number))
+
+
 def test_blocks(fs: cairnfs.FileSystem, url: str, directory: str) -> None:
     write(fs, f"{directory}/d/large", 2 * BLOCK_BYTES + 5)
     write(fs, f"{directory}/d/small", 3, replication=1)
@@ -131,6 +166,9 @@ def test_replicas(cluster: Cluster, fs: cairnfs.FileSystem, url: str, directory:
         (row["state"], row["datanode_state"], row["storage_type"], row["length"]) for row in rows
     } == {("live", "live", "DISK", 10)}
     assert len({row["storage"] for row in of_three}) == 3
+    counted = ("live_replicas", "staying_replicas", "corrupt_replicas", "excess_replicas")
+    blocks = read_table(f"{url}{directory}", "blocks", "path", *counted)
+    assert by_path(blocks, *counted) == {path: [(3, 3, 0, 0)], f"{directory}/one": [(1, 1, 0, 0)]}
 
     with fs.create(f"{directory}/open") as file:
         file.write(b"y")

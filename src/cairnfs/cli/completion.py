@@ -36,7 +36,11 @@ OTHERS = {
         *("--threshold", "--include", "--exclude", "--source", "--idleiterations"),
         *("--dry-run", "--background", "--status", "--stop", "--fs", "--json"),
     ],
-    "job": [*JOBS, "--fs", "--json", "--master", "--conf", "--dry-run", "--name", "--full"],
+    "job": [
+        *(*JOBS, "--fs", "--json", "--master", "--conf", "--dry-run", "--name", "--full"),
+        *("--depth", "--top", "--small", "--since", "--until", "--output", "--html"),
+        *("--bytes-per-s", "--no-snapshots", "--state"),
+    ],
     "cluster": ["up", "down", "status", "--directory", "--json"],
     "namenode": ["--store", "--host", "--port", "--format", "--help"],
     "datanode": ["--namenode", "--data", "--host", "--port", "--help"],

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import BinaryIO
 
+from cairnfs.sizes import format_bytes as format_bytes
+
 BLUE, CYAN, BOLD, GREEN, RED, YELLOW = "34;1", "36", "1", "32", "31;1", "33"
 
 
@@ -49,15 +51,6 @@ def is_terminal(fd: int) -> bool:
         return os.isatty(fd)
     except OSError:
         return False
-
-
-def format_bytes(count: float) -> str:
-    """As people read it: 1.5 GB is 1,500,000,000 bytes."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            break
-        count /= 1000
-    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
 
 
 def format_table(

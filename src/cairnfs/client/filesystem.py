@@ -16,6 +16,7 @@ import contextlib
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from cairnfs.client.copying import Copied, ProgressCallback
     from cairnfs.client.reader import InputStream
     from cairnfs.client.streams import Streams
+    from cairnfs.client.verifying import BlockCheck
 from cairnfs.client.writer import OutputStream
 
 TIMEOUT_S = 60.0
@@ -253,6 +255,22 @@ class FileSystem(JobOutput, InheritedXAttrs, Balancer, Administration):
             )
             for block in located.blocks
         ]
+
+    def verify_replicas(
+        self,
+        path: PathLike,
+        offset: int = 0,
+        length: int | None = None,
+        *,
+        pace: Callable[[int], object] = lambda _: None,
+    ) -> list[BlockCheck]:
+        """Read every replica of a file, or of a range of it, and compare it with its checksums.
+
+        What is bad is reported to the NameNode, if another replica of the block is good.  `pace` is
+        called before so many bytes are read: it may wait.
+        """
+        end = (1 << 63) - 1 if length is None else length
+        return self._streams.verify(self.absolute_path(path), offset, end, pace)
 
     def upload(
         self,

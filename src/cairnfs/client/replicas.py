@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cairnfs.client.block_reader import BlockReader, CorruptReplica
 from cairnfs.client.locations import FileLocations
@@ -115,10 +115,8 @@ class Replicas:
     def _report(self, corrupt: list[Failure]) -> None:
         if not corrupt:
             return
-        blocks = [_only_at(each.block, each.datanode) for each in corrupt]
-        request = pb.ReportBadBlocksRequestProto(blocks=blocks)
         try:
-            self._namenodes.call("reportBadBlocks", request, pb.ReportBadBlocksResponseProto)
+            report_bad(self._namenodes, [(each.block, each.datanode) for each in corrupt])
         except (HdfsError, OSError) as error:
             log.warning("%s: not reported: %s: %s", self._locations.path, corrupt[0], error)
 
@@ -153,6 +151,16 @@ class _Attempts:
         return BlockMissingException(
             f"Could not obtain block: blk_{block.b.blockId} file={self._path}: {reasons}"
         )
+
+
+def report_bad(
+    namenodes: NameNodes,
+    bad: Iterable[tuple[hdfs_pb2.LocatedBlockProto, hdfs_pb2.DatanodeInfoProto]],
+) -> None:
+    """Tell of replicas that are not what they should be."""
+    blocks = [_only_at(block, datanode) for block, datanode in bad]
+    request = pb.ReportBadBlocksRequestProto(blocks=blocks)
+    namenodes.call("reportBadBlocks", request, pb.ReportBadBlocksResponseProto)
 
 
 def _uuid(datanode: hdfs_pb2.DatanodeInfoProto) -> str:

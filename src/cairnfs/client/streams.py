@@ -13,6 +13,7 @@ from cairnfs.client.packets import PacketPool
 from cairnfs.client.reader import InputStream
 from cairnfs.client.records import FileChecksum, ServerDefaults
 from cairnfs.client.transfers import DataNodeConnections
+from cairnfs.client.verifying import BlockCheck, Pace, Verifier
 from cairnfs.client.writer import WINDOW_PACKETS, OutputStream
 from cairnfs.wire.checksum import Checksum, ChecksumType
 from cairnfs.wire.proto import hdfs_pb2
@@ -65,6 +66,10 @@ class Streams:
     def checksum(self, path: str) -> FileChecksum:
         locations = FileLocations(self._namenodes, path)
         return file_checksum(path, locations.all_blocks())
+
+    def verify(self, path: str, offset: int, length: int, pace: Pace) -> list[BlockCheck]:
+        verifier = Verifier(self._namenodes, self._connections, self.client_name, pace)
+        return verifier.verify(path, offset, length)
 
     def close(self) -> None:
         """Close what is being written; raises the first failure when all is done."""

@@ -9,23 +9,33 @@ restore("file:///backups/sales", "hdfs://namenode:8020/sales-again", master="loc
 
 from cairnfs.jobs.backups import BackupResult, backup, plan_backup
 from cairnfs.jobs.batches import BatchSize
+from cairnfs.jobs.checking import FsckReport, fsck
 from cairnfs.jobs.mirroring import MirrorResult, mirror, plan_mirror
 from cairnfs.jobs.plans import Plan, PlanLine
 from cairnfs.jobs.progress import JobProgress
 from cairnfs.jobs.restoring import RestoreResult, plan_restore, restore
+from cairnfs.jobs.scrubbing import ScrubResult, plan_scrub, scrub
+from cairnfs.jobs.usage import UsageReport, usage
 
 __all__ = [
     "BackupResult",
     "BatchSize",
+    "FsckReport",
     "JobProgress",
     "MirrorResult",
     "Plan",
     "PlanLine",
     "RestoreResult",
+    "ScrubResult",
+    "UsageReport",
     "backup",
+    "fsck",
     "mirror",
     "plan_backup",
     "plan_mirror",
     "plan_restore",
+    "plan_scrub",
     "restore",
+    "scrub",
+    "usage",
 ]

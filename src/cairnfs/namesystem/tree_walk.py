@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.namesystem.inheritance import name_of
-from cairnfs.namesystem.inodes import Inode, Kind, XAttr
+from cairnfs.namesystem.inheritance import STORAGE_POLICY, name_of
+from cairnfs.namesystem.inodes import Inode, Kind
 from cairnfs.namesystem.layers import child_of, children_of, totals_of
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, has_permission
@@ -28,6 +28,7 @@ from cairnfs.store.schema import Table
 from cairnfs.transaction.records import decode_row, encode
 from cairnfs.transaction.rows import PastRows
 from cairnfs.transaction.transaction import Transaction
+from cairnfs.xattr_text import XAttrName
 
 STATEMENT_COST = 20  # inodes that could be passed on meanwhile
 _LISTED_AT_ONCE = 1000
@@ -85,9 +86,7 @@ class Tree:
         self._top = FsPath.parse(view.path)
         self.entering: tuple[Inherited, ...] = ()  # what comes from above the tree
         if with_attributes:
-            self.entering = tuple(
-                each for each in view.entering if is_open_to(caller, self._top, each.attribute)
-            )
+            self.entering = tuple(each for each in view.entering if self._is_open(each.attribute))
 
     def find(self, path: Names) -> Place:
         """A directory of the tree."""
@@ -251,14 +250,17 @@ class Tree:
         inode: Inode = decode_row(_INODES, row[3], row[2])
         if inode.xattrs is None:
             return row
-        seen: tuple[XAttr, ...] = ()
-        if has_permission(self._caller, inode, Access.READ):
-            seen = tuple(
-                xattr
-                for xattr in inode.xattrs
-                if is_open_to(self._caller, self._top, name_of(xattr))
-            )
+        may_read = has_permission(self._caller, inode, Access.READ)
+        seen = tuple(
+            xattr
+            for xattr in inode.xattrs
+            if name_of(xattr) == STORAGE_POLICY or (may_read and self._is_open(name_of(xattr)))
+        )
         return (*row[:3], encode(msgspec.structs.replace(inode, xattrs=seen or None)))
+
+    def _is_open(self, name: XAttrName) -> bool:
+        """Storage policies are no secret: whoever lists a directory is told them."""
+        return name == STORAGE_POLICY or is_open_to(self._caller, self._top, name)
 
 
 def _is_small(place: Place) -> bool:

@@ -57,7 +57,7 @@ def _attributes_of(path: str, inode: Inode, above: tuple[Inherited, ...]) -> Ite
             kind = kinds.get(attribute_of(xattr), AttributeKind.LOCAL)
             yield from _own(path, inode, xattr, kind)
     for each in decided.values():
-        if each.value is not None:
+        if each.value is not None and each.namespace not in _HIDDEN:
             name = format_name(each.namespace, each.name)
             yield AttributeRow(path, inode, name, each.value, each.kind, each.source, each.txid)
 

@@ -7,7 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from cairnfs.blocks.policies import DEFAULT, UNSPECIFIED_ID, policy_by_id
+from cairnfs.namesystem.inheritance import STORAGE_POLICY
 from cairnfs.namesystem.inodes import Inode, Kind
+from cairnfs.namesystem.tree_attributes import Inherited, descend
+from cairnfs.namesystem.tree_parts import Detail
 from cairnfs.spark.tables import TIME, Column
 from cairnfs.spark.view_tables import Directory, name_of, view_table
 from cairnfs.store.base import Count
@@ -46,6 +50,22 @@ def _modified_us(group: Directory) -> list[int]:
     return times
 
 
+def _storage_policies(group: Directory) -> list[str | None]:
+    """The name of the policy that holds for each, its own or one from above."""
+    above = tuple(each for each in group.listed.inherited if each.attribute == STORAGE_POLICY)
+    if not above:  # nobody ever chose one
+        return [None if inode.kind is Kind.SYMLINK else DEFAULT.name for inode in group.inodes]
+    return [_storage_policy(above, inode) for inode in group.listed.stamped]
+
+
+def _storage_policy(above: tuple[Inherited, ...], inode: Inode) -> str | None:
+    if inode.kind is Kind.SYMLINK:
+        return None
+    (decided,) = descend(above, inode, "")
+    policy = policy_by_id(decided.value[0] if decided.value else UNSPECIFIED_ID)
+    return None if policy is None else policy.name
+
+
 INODES = view_table(
     "inodes",
     {
@@ -65,6 +85,7 @@ INODES = view_table(
         "replication": _of_file(pa.int32(), lambda inode: inode.replication),
         "block_size": _of_file(pa.int64(), lambda inode: inode.block_size_bytes),
         "blocks": _of_file(pa.int32(), lambda inode: inode.block_count),
+        "storage_policy": Column(pa.string(), _storage_policies),
         "is_open": _of_file(pa.bool_(), lambda inode: inode.under_construction),
         "target": _of_inode(pa.string(), lambda inode: inode.target),
         "has_acl": _of_inode(pa.bool_(), lambda inode: bool(inode.acl)),
@@ -80,5 +101,6 @@ INODES = view_table(
         ),
     },
     lambda directory, _: directory,
+    details_of={"storage_policy": Detail.ATTRIBUTES},
 )
 """Columns of directories or files alone are null for others."""

@@ -35,12 +35,13 @@ from cairnfs.spark.inode_table import INODES
 from cairnfs.spark.lease_table import LEASES
 from cairnfs.spark.snapshot_table import SNAPSHOTS
 from cairnfs.spark.tables import PART_INODES, Request, Table, locate, positive
+from cairnfs.spark.view_tables import VIEW
 
 TABLES: dict[str, Table[Any]] = {
     table.name: table
     for table in (INODES, BLOCKS, REPLICAS, SNAPSHOTS, ATTRIBUTES, LEASES, CHANGES)
 }
-_OPTIONS = (FROM, TO, *STREAM_OPTIONS)
+_OPTIONS = (FROM, TO, VIEW, *STREAM_OPTIONS)
 
 
 class CairnDataSource(DataSource):

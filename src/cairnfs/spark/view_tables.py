@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from cairnfs.client.filesystem import FileSystem
+from cairnfs.errors import IllegalArgumentException
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.tree_parts import Detail, KnownStorage, Listed, Part
-from cairnfs.spark.tables import Column, Request, Table
+from cairnfs.spark.tables import Column, Request, Table, positive
 from cairnfs.spark.views import find_view, open_view
+
+VIEW = "view"  # an option: the number of a view that is open
 
 G = TypeVar("G")
 Storages = Mapping[int, KnownStorage]
@@ -58,13 +62,20 @@ def view_table(
     columns: Mapping[str, Column[G]],
     make: Callable[[Directory, Storages], G],
     details: Detail | None = None,
+    details_of: Mapping[str, Detail] = MappingProxyType({}),
 ) -> Table[G]:
-    """A table of a tree; `make` makes a group of what is in one of its directories."""
+    """A table of a tree; `make` makes a group of what is in one of its directories.
+
+    `details_of` are columns that need more than the others, which is only asked for if they are.
+    """
 
     def read(fs: FileSystem, request: Request, work: Any) -> Iterator[list[G]]:
         view = find_view(fs, work.number)
+        flags = 0 if details is None else int(details)
+        for column in request.columns:
+            flags |= details_of.get(column, 0)
         is_decoded = any(columns[name].needs_inodes for name in request.columns)
-        for page in view.pages(work.part, details or 0, is_decoded=is_decoded):
+        for page in view.pages(work.part, flags, is_decoded=is_decoded):
             storages = {storage.number: storage for storage in page.storages}
             yield [make(Directory(listed, view.path), storages) for listed in page.listed]
 
@@ -72,7 +83,15 @@ def view_table(
 
 
 def plan_view(fs: FileSystem, request: Request) -> Iterator[ViewPart]:
-    """Open a view, so that all is of one moment, and cut it."""
-    view = open_view(fs, request.top)
+    """Open a view, so that all is of one moment, or take the one that is given; and cut it."""
+    given = request.options.get(VIEW)
+    if given is None:
+        view = open_view(fs, request.top)
+    else:
+        view = find_view(fs, positive(VIEW, given))
+        if view.path != request.top:
+            raise IllegalArgumentException(
+                f"view {given} is one of {view.path}: it cannot be read as {request.top}"
+            )
     for part in view.split(request.inodes):
         yield ViewPart(view.number, part)

@@ -12,30 +12,22 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from cairnfs.cli.output import BOLD, GREEN, RED, YELLOW, Output, format_bytes
+from cairnfs.client.block_health import (
+    CORRUPT,
+    MISSING,
+    OVER_REPLICATED,
+    UNDER_REPLICATED,
+    UNREADABLE,
+    Problem,
+    judge,
+)
 from cairnfs.errors import FileNotFoundException, HdfsError
 
 if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
-    from cairnfs.client.records import BlockLocation, FileStatus
+    from cairnfs.client.records import FileStatus
 
 DAMAGED = 1
-
-
-@dataclass(slots=True)
-class Problem:
-    """A block that is not as it should be, or a file that could not be looked at."""
-
-    path: str
-    kind: str  # missing, corrupt, under-replicated, over-replicated, unreadable
-    block: str
-    offset_bytes: int
-    replicas: int
-    wanted: int
-    detail: str = ""
-
-    @property
-    def is_damage(self) -> bool:
-        return self.kind in ("missing", "corrupt", "unreadable")
 
 
 @dataclass(slots=True)
@@ -93,7 +85,7 @@ def _walk(fs: FileSystem, root: FileStatus, findings: Findings) -> Iterator[File
             continue  # deleted since
         except HdfsError as error:
             findings.problems.append(
-                Problem(status.path, "unreadable", "", 0, 0, 0, str(error).splitlines()[0])
+                Problem(status.path, UNREADABLE, "", 0, 0, 0, str(error).splitlines()[0])
             )
 
 
@@ -110,7 +102,7 @@ def _look_at(fs: FileSystem, status: FileStatus, findings: Findings) -> None:
         return  # deleted since
     except HdfsError as error:
         findings.problems.append(
-            Problem(status.path, "unreadable", "", 0, 0, 0, str(error).splitlines()[0])
+            Problem(status.path, UNREADABLE, "", 0, 0, 0, str(error).splitlines()[0])
         )
         return
     findings.files += 1
@@ -120,32 +112,9 @@ def _look_at(fs: FileSystem, status: FileStatus, findings: Findings) -> None:
         findings.blocks += 1
         findings.replicas += len(location.datanodes)
         findings.replica_bytes += len(location.datanodes) * location.length_bytes
-        problem = judge(status, location)
+        problem = judge(status.path, status.replication, location)
         if problem is not None:
             findings.problems.append(problem)
-
-
-def judge(status: FileStatus, location: BlockLocation) -> Problem | None:
-    """What is wrong with a block, if anything is.
-
-    Replicas on DataNodes that are leaving can be read, but do not count as lasting ones.  A
-    block that is being written has as many as its pipeline.
-    """
-    lasting = sum(node.state == "NORMAL" for node in location.datanodes)
-    if not location.is_complete:
-        return None
-    if location.is_corrupt:
-        kind = "corrupt"
-    elif not location.datanodes:
-        kind = "missing"
-    elif lasting < status.replication:
-        kind = "under-replicated"
-    elif lasting > status.replication:
-        kind = "over-replicated"
-    else:
-        return None
-    block = f"blk_{location.block_id}_{location.generation_stamp}"
-    return Problem(status.path, kind, block, location.offset_bytes, lasting, status.replication)
 
 
 def _as_text(
@@ -173,7 +142,7 @@ def _as_text(
         f" with all replicas {format_bytes(findings.replica_bytes)}",
         "blocks": f"{findings.blocks}, with {average:.2f} replicas each",
     }
-    for kind in ("missing", "corrupt", "under-replicated", "over-replicated", "unreadable"):
+    for kind in (MISSING, CORRUPT, UNDER_REPLICATED, OVER_REPLICATED, UNREADABLE):
         numbers[kind] = str(findings.count(kind))
     if lines:
         lines.append("")

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from cairnfs.cli.connection import Choice, choose
 from cairnfs.cli.errors import CommandError
+from cairnfs.cli.job import checks
+from cairnfs.cli.job import usage as usage_options
 from cairnfs.cli.job.progress import JobBar
 from cairnfs.cli.output import Output, format_bytes
 
@@ -28,6 +30,9 @@ JOBS = {
     "backup": "copy a snapshot to any file system: all of it, or what changed since the last one",
     "restore": "make a directory of a backup, with all that it had",
     "mirror": "make a directory of another cluster, or of an HDFS, equal to one of this",
+    "usage": "where space and files are, what snapshots hold, what has grown",
+    "fsck": "look at all files, blocks and directories; exit code 1 if something is lost",
+    "scrub": "read every replica, and have those replaced that are not what was written",
 }
 _RUN_AGAIN = "run the same command again: it goes on where it was"
 
@@ -73,7 +78,8 @@ def make_parser() -> argparse.ArgumentParser:
             metavar="NAME=VALUE",
             help="a setting of Spark, as spark-submit has it; as often as needed",
         )
-        each.add_argument("--dry-run", action="store_true", help="only tell what would be done")
+        if each not in (parsers["usage"], parsers["fsck"]):  # which change nothing
+            each.add_argument("--dry-run", action="store_true", help="only tell what would be done")
         each.add_argument("--json", action="store_true", help="for programs")
     backup, restore, mirror = (parsers[name] for name in ("backup", "restore", "mirror"))
     backup.add_argument("directory", metavar="DIRECTORY")
@@ -86,6 +92,8 @@ def make_parser() -> argparse.ArgumentParser:
     restore.add_argument("--name", help="of the backup (the latest)")
     mirror.add_argument("directory", metavar="DIRECTORY", help="of which snapshots may be taken")
     mirror.add_argument("target", metavar="URL", help="of the mirror: hdfs://other:8020/path")
+    usage_options.add_options(parsers["usage"])
+    checks.add_options(parsers["fsck"], parsers["scrub"])
     return parser
 
 
@@ -144,10 +152,60 @@ def mirror(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
     return _tell(given, done, text, bar)
 
 
+def usage(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    import msgspec
+
+    from cairnfs.jobs import usage as run
+
+    report = run(
+        _url(choice, given.directory),
+        depth=given.depth,
+        small_bytes=given.small,
+        top=given.top,
+        since=given.since,
+        until=given.until,
+        output=given.output,
+        **_options(given, bar),
+    )
+    bar.clear()
+    if given.html:
+        usage_options.write_page(report, given.html)
+    out = Output()
+    if given.json:
+        out.print_json(msgspec.to_builtins(report))
+    else:
+        usage_options.print_report(report, out)
+    out.flush()
+    return 0
+
+
+def fsck(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    from cairnfs.jobs import fsck as run
+
+    url = _url(choice, given.directory)
+    report = run(url, top=given.top, output=given.output, **_options(given, bar))
+    return checks.tell_of_fsck(given, report, bar)
+
+
+def scrub(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    from cairnfs.jobs import plan_scrub
+    from cairnfs.jobs import scrub as run
+
+    url = _url(choice, given.directory)
+    how: dict[str, Any] = {"snapshots": not given.no_snapshots, **_options(given, bar)}
+    if given.dry_run:
+        return _show_plan(given, plan_scrub(url, **how), bar)
+    done = run(url, bytes_per_s=given.bytes_per_s, state=given.state, **how)
+    return checks.tell_of_scrub(given, done, bar)
+
+
 _ACTIONS: dict[str, Callable[[argparse.Namespace, Choice, JobBar], int]] = {
     "backup": backup,
     "restore": restore,
     "mirror": mirror,
+    "usage": usage,
+    "fsck": fsck,
+    "scrub": scrub,
 }
 
 

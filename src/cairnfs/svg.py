@@ -1,4 +1,4 @@
-"""Line charts as SVG: axes, marks, a legend, and nothing that needs a library."""
+"""Charts as SVG, lines and bars: axes, marks, a legend, and nothing that needs a library."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ WIDTH, HEIGHT = 760, 400
 LEFT, RIGHT, TOP, BOTTOM = 80, 230, 40, 50
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 STEPS = 5
+BARS_LEFT, BARS_TOP, BARS_WIDTH, BAR_STEP = 240, 40, 360, 24
+NAME_MAX = 34  # what there is room for beside a bar
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,49 @@ def draw(title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> str:
         parts.append(_stroke([(WIDTH - RIGHT + 12, at), (WIDTH - RIGHT + 36, at)], color, 2, dash))
         parts.append(_text(WIDTH - RIGHT + 42, at + 4, line.name))
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One value with its name; `text` is how people read it, `before` what it was once."""
+
+    name: str
+    value: float
+    text: str
+    before: float | None = None
+
+
+def draw_bars(title: str, bars: Sequence[Bar]) -> str:
+    """One bar below the other, from the same line to the right; a thin one is what it was."""
+    high = max((max(bar.value, bar.before or 0) for bar in bars), default=0) or 1
+    height = BARS_TOP + BAR_STEP * len(bars) + 10
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
+        ' font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+        _text(10, 22, title, 'font-size="15"'),
+    ]
+    for n, bar in enumerate(bars):
+        at = BARS_TOP + BAR_STEP * n
+        parts.append(_text(BARS_LEFT - 8, at + 13, _shorten(bar.name), 'text-anchor="end"'))
+        parts.append(_box(at, bar.value / high, 18, COLORS[0]))
+        if bar.before is not None:
+            parts.append(_box(at + 6, bar.before / high, 6, COLORS[4]))
+        end = BARS_LEFT + BARS_WIDTH * max(bar.value, bar.before or 0) / high
+        parts.append(_text(end + 6, at + 13, bar.text))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _box(at: float, share: float, height: int, color: str) -> str:
+    width = max(1.0, BARS_WIDTH * share)
+    return (
+        f'<rect x="{BARS_LEFT}" y="{at:.1f}" width="{width:.1f}" height="{height}" fill="{color}"/>'
+    )
+
+
+def _shorten(name: str) -> str:
+    """Its end, which tells more than its beginning."""
+    return name if len(name) <= NAME_MAX else f"…{name[1 - NAME_MAX :]}"
 
 
 def _points(line: Line, x: Axis, y: Axis) -> list[tuple[float, float]]:
