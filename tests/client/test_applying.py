@@ -29,7 +29,7 @@ class Calls:
         self._fs = fs
         self._random = random.Random(seed)
         self.clock = NoClock()
-        for name in ("allow_snapshot", "create_snapshot", "rename", "delete", "truncate"):
+        for name in ("allow_snapshot", "create_snapshot", "rename", "delete", "truncate", "exists"):
             setattr(self, name, getattr(fs, name))
         for name in ("set_permission", "set_owner", "set_times", "set_replication"):
             setattr(self, name, getattr(fs, name))

@@ -55,7 +55,7 @@ def other(other_cluster: Cluster) -> Iterator[cairnfs.FileSystem]:
         remove_everything(fs)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # a process has one at a time, and others have others
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark with two threads; jobs find it as the active session."""
     hadoop_jars()  # or the test is skipped

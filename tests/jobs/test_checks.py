@@ -194,6 +194,7 @@ def test_records_that_contradict_each_other(
     namenode.start()
     damaged.wait_for_namenode(namenode)
     damaged.wait_for_datanodes(2)
+    fs.set_safe_mode("leave")  # blocks of other tests are being deleted
     assert main(_command(fs, "fsck", "/r")) == 1
     said = capfd.readouterr().out.splitlines()
     assert said[0].startswith("/r: totals: it says 2 files, 1 directories and 100 bytes, there are")

@@ -77,7 +77,7 @@ def test_the_calls_that_hadoop_marks_are_run_at_most_once() -> None:
         "update_pipeline",
     }
     reading = {name for name, operation in operations.items() if not operation.mutates}
-    assert all(name.startswith(("get_", "is_", "check_")) for name in reading)
+    assert all(name.startswith(("get_", "is_", "check_", "list_")) for name in reading)
 
 
 def test_a_repeated_call_is_answered_as_the_first_was(fs: ScratchClient) -> None:

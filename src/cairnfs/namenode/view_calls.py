@@ -175,7 +175,7 @@ def to_view(view: View) -> cairn_pb2.ViewProto:
 def _decode(data: bytes, kind: type[_T]) -> _T:
     try:
         return msgspec.msgpack.decode(data, type=kind)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ValueError):
         raise IllegalArgumentException(
             f"{data[:40].hex()} is no {kind.__name__.lower()} of a view: send back what came"
         ) from None
