@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.client.test_verifying import change_a_byte, replica, wait_for_replicas
+from tests.client.test_verifying import change_a_byte, wait_for_replicas
 from tests.jobs.driver import SMALL
 from tests.jobs.test_kills import kill_in_the_middle
 from tests.jobs.trees import write
@@ -46,8 +46,10 @@ def fs(damaged: Cluster) -> Iterator[cairnfs.FileSystem]:
 
 def damage(cluster: Cluster, path: str, block: int, at: int) -> str:
     """Change a byte of a replica on its disk; the DataNode that has it."""
-    change_a_byte(replica(cluster, path, block, at))
-    return cluster.datanode_at(cluster.replica_places(path)[block][at].port).address
+    place = cluster.replica_places(path)[block][at]  # the next time in another order, perhaps
+    node = cluster.datanode_at(place.port)
+    change_a_byte(cluster.replica_files(node)[place.block_id])
+    return node.address
 
 
 def test_a_damaged_replica_is_found_and_replaced(

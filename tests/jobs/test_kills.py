@@ -70,6 +70,7 @@ def kill_in_the_middle(
     return notes(place)
 
 
+@pytest.mark.long
 def test_the_driver_of_a_backup(
     fs: cairnfs.FileSystem, other: cairnfs.FileSystem, source: str, backups: str, tmp_path: Path
 ) -> None:

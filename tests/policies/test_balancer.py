@@ -164,6 +164,7 @@ def test_a_namenode_is_killed_in_the_middle(
     check_whole(cluster, fs, files)
 
 
+@pytest.mark.long
 def test_datanodes_are_killed_in_the_middle(
     cluster: Cluster, fs: cairnfs.FileSystem, files: dict[str, bytes]
 ) -> None:
@@ -192,6 +193,7 @@ def begin(cluster: Cluster) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 def test_the_command_is_killed_and_called_again(
     cluster: Cluster, fs: cairnfs.FileSystem, files: dict[str, bytes]
 ) -> None:
