@@ -60,8 +60,10 @@ def test_calls_at_the_same_time_agree_with_some_order_of_them(product: Product) 
 def test_the_steps_know_all_calls() -> None:
     """So that a new call of ClientProtocol is not forgotten here."""
     from cairnfs.namenode.embedded import ClientProtocol
+    from cairnfs.namenode.embedded_snapshots import SnapshotCalls
 
-    calls = {name for name, value in vars(ClientProtocol).items() if callable(value)}
+    methods = {**vars(SnapshotCalls), **vars(ClientProtocol)}
+    calls = {name for name, value in methods.items() if callable(value)}
     calls -= {"create_snapshot"}  # one of create_snapshots
     calls -= {"snapshot_changes"}  # see tests/snapshots/test_random_changes.py
     calls = {name for name in calls if "root_snapshot" not in name}  # see test_root_snapshot.py

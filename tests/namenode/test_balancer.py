@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.namenode.datanodes import FakeCluster, FakeDataNode, fake_cluster
+from tests.namenode.dying import survives
 
 from cairnfs.blocks.records import Block
 from cairnfs.errors import AccessControlException, IllegalArgumentException, IOException
@@ -218,10 +219,6 @@ def test_a_datanode_that_dies_meanwhile_loses_nothing(sqlite_cluster: FakeCluste
 # NameNodes that die.
 
 
-class Killed(Exception):
-    """This NameNode has committed as often as it may."""
-
-
 def live_and_die(directory: Path, nodes: dict[str, FakeDataNode], commits: int) -> bool:
     """A NameNode lives for so many commits; True if the balancing has come to its end."""
     with fake_cluster(directory, format=False) as cluster:
@@ -230,28 +227,15 @@ def live_and_die(directory: Path, nodes: dict[str, FakeDataNode], commits: int) 
             node.disk, node.capacity = old.disk, old.capacity
             cluster.nodes[name] = node
             node.come()
-        store, commit = cluster.namenode.store, cluster.namenode.store.commit
-        done = 0
 
-        async def dying_commit(batch: Any) -> int:
-            nonlocal done
-            if done >= commits:
-                raise Killed
-            done += 1
-            return await commit(batch)
-
-        store.commit = dying_commit  # type: ignore[method-assign]
-        try:
+        def balance() -> None:
             for _ in range(40):
                 cluster.live()
                 if not last(cluster).is_running and not cluster.checks():
                     break
-        except Exception:
-            if done < commits:
-                raise
+
+        if not survives(cluster, commits, balance):
             return False
-        finally:
-            store.commit = commit  # type: ignore[method-assign]
         assert last(cluster).state is BalancingState.BALANCED
         cluster.live(3)
         cluster.check_calm()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.namenode.datanodes import FakeCluster, FakeDataNode, fake_cluster
+from tests.namenode.dying import survives
 
 from cairnfs.blocks.placing import PlacementQueue
 from cairnfs.blocks.records import Block
@@ -265,10 +266,6 @@ def test_what_a_clone_has_without_rows_is_moved_by_its_own_policy(cluster: FakeC
 # NameNodes that die.
 
 
-class Killed(Exception):
-    """This NameNode has committed as often as it may."""
-
-
 class Tree:
     """Directories and files on a store that survives its NameNodes."""
 
@@ -295,25 +292,10 @@ class Tree:
                 node.disk = disk
                 cluster.nodes[name] = node
                 node.come()
-            store, commit = cluster.namenode.store, cluster.namenode.store.commit
-            done = 0
-
-            async def dying_commit(batch: Any) -> int:
-                nonlocal done
-                if done >= commits:
-                    raise Killed
-                done += 1
-                return await commit(batch)
-
-            store.commit = dying_commit  # type: ignore[method-assign]
             try:
-                settle(cluster)
-            except Exception:
-                if done < commits:
-                    raise
-                return False
+                if not survives(cluster, commits, lambda: settle(cluster)):
+                    return False
             finally:
-                store.commit = commit  # type: ignore[method-assign]
                 self._keep(cluster)
             self._check(cluster)
             return True

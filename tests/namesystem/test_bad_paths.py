@@ -19,6 +19,7 @@ from cairnfs.errors import (
     PathComponentTooLongException,
 )
 from cairnfs.namenode.embedded import ClientProtocol
+from cairnfs.namenode.embedded_snapshots import SnapshotCalls
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.testing.scratch import ScratchClient
 
@@ -119,7 +120,8 @@ def tree(fast_fs: ScratchClient) -> Iterator[ScratchClient]:
 
 
 def test_every_call_with_a_path_is_tried_here() -> None:
-    calls = {name for name in vars(ClientProtocol) if not name.startswith("_")}
+    calls = {*vars(SnapshotCalls), *vars(ClientProtocol)}
+    calls = {name for name in calls if not name.startswith("_")}
     calls -= {"renew_lease", "list_snapshottable", "declare_xattr", "list_declared_xattrs"}
     calls -= {"renew_view", "close_view", "list_views", "split_part", "scan_part"}
     calls -= {"view_changes", "is_view_current"}

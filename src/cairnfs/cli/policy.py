@@ -12,6 +12,7 @@ import msgspec
 from cairnfs.cli.connection import choose, run_on
 from cairnfs.cli.output import Output
 from cairnfs.cli.progress import Waiting
+from cairnfs.cli.subcommands import make_parsers
 
 if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
@@ -45,23 +46,13 @@ def mover(arguments: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="cairn policy",
-        description="Storage policies: on which types of storage replicas are kept.",
-        epilog="A policy holds for everything below a directory, and replicas are moved by"
-        " themselves.  The cluster is what --fs or CAIRN_FS names, else the local one.",
-        allow_abbrev=False,
+    parser, parsers = make_parsers(
+        "cairn policy",
+        "Storage policies: on which types of storage replicas are kept.",
+        "A policy holds for everything below a directory, and replicas are moved by themselves.",
+        "action",
+        {name: what for name, (what, _) in ACTIONS.items()},
     )
-    parser.add_argument("--fs", metavar="URL", help="the file system: hdfs://host:8020")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    parsers = {
-        name: actions.add_parser(name, help=what, description=what, allow_abbrev=False)
-        for name, (what, _) in ACTIONS.items()
-    }
-    for each in parsers.values():
-        # After the action too; what was said before it stays.
-        each.add_argument("--fs", metavar="URL", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        each.add_argument("--json", action="store_true", help="for programs")
     parsers["set"].add_argument("policy", metavar="POLICY", help="one that `list` names")
     for name in ("get", "set", "unset", "satisfy"):
         parsers[name].add_argument("paths", nargs="+", metavar="PATH")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from cairnfs.cli.connection import choose, run_on
 from cairnfs.cli.output import Output
+from cairnfs.cli.subcommands import make_parsers
 from cairnfs.xattr_text import encode_value
 
 if TYPE_CHECKING:
@@ -39,23 +40,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="cairn xattr",
-        description="Extended attributes that directories hand down to what is in them.",
-        epilog="Values are set and read by `cairn fs -setfattr` and `cairn fs -getfattr`.  The"
-        " cluster is what --fs or CAIRN_FS names, else the local one.",
-        allow_abbrev=False,
+    parser, parsers = make_parsers(
+        "cairn xattr",
+        "Extended attributes that directories hand down to what is in them.",
+        "Values are set and read by `cairn fs -setfattr` and `cairn fs -getfattr`.",
+        "action",
+        {name: what for name, (what, _) in ACTIONS.items()},
     )
-    parser.add_argument("--fs", metavar="URL", help="the file system: hdfs://host:8020")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    parsers = {
-        name: actions.add_parser(name, help=what, description=what, allow_abbrev=False)
-        for name, (what, _) in ACTIONS.items()
-    }
-    for each in parsers.values():
-        # After the action too; what was said before it stays.
-        each.add_argument("--fs", metavar="URL", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        each.add_argument("--json", action="store_true", help="for programs")
     parsers["declare"].add_argument("name", metavar="NAME", help="user.NAME or trusted.NAME")
     parsers["declare"].add_argument("kind", metavar="KIND", help=f"one of {', '.join(KINDS)}")
     for name in ("unset", "explain"):

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from cairnfs.acl_text import full_entries
+from cairnfs.client.matching import Wanted, match
 from cairnfs.client.messages import join_path
 from cairnfs.client.records import ChangeKind, FileType, SnapshotChange
 from cairnfs.errors import FileNotFoundException
@@ -124,20 +124,16 @@ class _Copy:
 
     def _set_attributes(self, name: str) -> None:
         where, path = self._in_new_state(name), self._in_copy(name)
-        wanted = self._source.get_file_status(where)
-        found = self._target.get_file_status(path)
-        if (found.owner, found.group) != (wanted.owner, wanted.group):
-            self._target.set_owner(path, wanted.owner, wanted.group)
-        if found.has_acl and not wanted.has_acl:
-            self._target.remove_acl(path)
-        if found.mode != wanted.mode or found.has_acl:
-            self._target.set_permission(path, wanted.mode)
-        if wanted.has_acl:
-            entries = self._source.get_acl_status(where).entries
-            self._target.set_acl(path, full_entries(wanted.mode, entries))
-        if wanted.is_file and found.replication != wanted.replication:
-            self._target.set_replication(path, wanted.replication)
-        self._target.set_times(path, wanted.mtime_ms)
+        status = self._source.get_file_status(where)
+        wanted = Wanted(
+            owner=status.owner,
+            group=status.group,
+            mode=status.mode,
+            acl=self._source.get_acl_status(where).entries if status.has_acl else [],
+            replication=status.replication if status.is_file else None,
+        )
+        match(self._target, path, self._target.get_file_status(path), wanted)
+        self._target.set_times(path, status.mtime_ms)
 
     def _finish_directories(self, name: str | None) -> None:
         """Those that are done when `name` is next: it is not below them."""

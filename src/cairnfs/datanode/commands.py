@@ -14,6 +14,7 @@ from functools import partial
 from cairnfs.datanode.copying import Copying
 from cairnfs.datanode.figures import BLOCKS_DELETED, DataNodeFigures
 from cairnfs.datanode.heartbeat import NameNodeLink
+from cairnfs.datanode.move_limits import MoveLimits
 from cairnfs.datanode.moving import Moving
 from cairnfs.datanode.namenode import decode_block
 from cairnfs.datanode.peers import address_of
@@ -21,7 +22,6 @@ from cairnfs.datanode.recovery import BlockRecovery
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
-from cairnfs.datanode.throttle import MoveLimits
 from cairnfs.datanode.workers import Workers
 from cairnfs.errors import HdfsError, IOException
 from cairnfs.wire.proto import datanode_pb2 as pb

@@ -16,6 +16,7 @@ from contextlib import ExitStack
 
 from cairnfs.datanode.connection import Connection
 from cairnfs.datanode.figures import BLOCKS_MOVED, DataNodeFigures
+from cairnfs.datanode.move_limits import MoveLimits
 from cairnfs.datanode.peers import Answering, Pool, address_of, connect
 from cairnfs.datanode.reading import Reading
 from cairnfs.datanode.replica import Block
@@ -23,7 +24,6 @@ from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.storage import StorageType
-from cairnfs.datanode.throttle import MoveLimits
 from cairnfs.datanode.writing import Writing
 from cairnfs.errors import IOException
 from cairnfs.wire.proto import data_transfer_pb2 as pb

@@ -17,6 +17,7 @@ from cairnfs.datanode.figures import DataNodeFigures
 from cairnfs.datanode.heartbeat import RETRY_MAX_S, RETRY_MIN_S, Links, NameNodeLink
 from cairnfs.datanode.ipc import IpcCalls, IpcServer
 from cairnfs.datanode.lazy_writer import LazyWriter
+from cairnfs.datanode.move_limits import MoveLimits
 from cairnfs.datanode.moving import Moving
 from cairnfs.datanode.namenode import NameNodeCalls, encode_storage
 from cairnfs.datanode.operations import Operations
@@ -28,7 +29,6 @@ from cairnfs.datanode.scanner import BlockScanner
 from cairnfs.datanode.server import TransferServer, listen
 from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.storage import Namespace
-from cairnfs.datanode.throttle import MoveLimits
 from cairnfs.datanode.volumes import Volumes
 from cairnfs.datanode.writing import Writing
 from cairnfs.errors import HdfsError

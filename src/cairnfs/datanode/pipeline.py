@@ -27,8 +27,8 @@ from cairnfs.datanode.replica import Replica
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.settings import DataNodeSettings
-from cairnfs.datanode.throttle import Throttle
 from cairnfs.errors import IOException
+from cairnfs.network.throttle import Throttle
 from cairnfs.wire.checksum import Checksum
 from cairnfs.wire.packets import UNKNOWN_SEQNO, Ack, Packet, encode_ack
 from cairnfs.wire.transfer import Status

@@ -15,8 +15,8 @@ from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.sender import BlockSender
-from cairnfs.datanode.throttle import Throttle
 from cairnfs.errors import UnsupportedOperationException
+from cairnfs.network.throttle import Throttle
 from cairnfs.wire.checksum import SUM_BYTES, Checksum, CompositeCrc, md5_of_sums
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2

@@ -15,9 +15,9 @@ from pathlib import Path
 from cairnfs.datanode.errors import DiskErrorException
 from cairnfs.datanode.replica import Block, Replica, ReplicaReader, ReplicaState, Writer
 from cairnfs.datanode.replica_files import ReplicaFile, block_name, meta_name
-from cairnfs.datanode.throttle import Throttle
 from cairnfs.datanode.volumes import Volume, Volumes
 from cairnfs.errors import IOException
+from cairnfs.network.throttle import Throttle
 
 log = logging.getLogger(__name__)
 

@@ -44,9 +44,9 @@ from cairnfs.datanode.replica_files import ReplicaFile
 from cairnfs.datanode.replica_steps import ReplicaSteps
 from cairnfs.datanode.replica_table import ReplicaTable
 from cairnfs.datanode.storage import StorageType
-from cairnfs.datanode.throttle import Throttle
 from cairnfs.datanode.volumes import ESTIMATED_BLOCK_BYTES, Volume, Volumes
 from cairnfs.errors import IOException
+from cairnfs.network.throttle import Throttle
 from cairnfs.wire.checksum import Checksum
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ import time
 from cairnfs.datanode.connection import Connection
 from cairnfs.datanode.replica import Block, ReplicaReader, ReplicaState
 from cairnfs.datanode.replicas import Replicas
-from cairnfs.datanode.throttle import Throttle
 from cairnfs.errors import IOException
+from cairnfs.network.throttle import Throttle
 from cairnfs.wire.checksum import Checksum, ChecksumType
 from cairnfs.wire.packets import encode_packet_header
 

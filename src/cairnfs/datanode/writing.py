@@ -15,8 +15,8 @@ from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
 from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.storage import StorageType
-from cairnfs.datanode.throttle import Throttle
 from cairnfs.errors import IOException
+from cairnfs.network.throttle import Throttle
 from cairnfs.wire.checksum import Checksum
 from cairnfs.wire.proto import data_transfer_pb2 as pb
 from cairnfs.wire.transfer import (

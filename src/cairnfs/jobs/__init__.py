@@ -1,10 +1,8 @@
 """Bulk work on Spark: plan with DataFrames, apply in batches that may be done again.
 
-from cairnfs.jobs import backup, restore
-
 backup("hdfs://namenode:8020/sales", "monday", "file:///backups/sales")
 restore("file:///backups/sales", "hdfs://namenode:8020/sales-again", master="local[2]")
-    mirror("hdfs://namenode:8020/sales", "hdfs://other:8020/sales")
+mirror("hdfs://namenode:8020/sales", "hdfs://other:8020/sales")
 """
 
 from cairnfs.jobs.backups import BackupResult, backup, plan_backup

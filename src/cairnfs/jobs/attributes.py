@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cairnfs.acl_text import full_entries
 from cairnfs.client.filesystem import FileSystem
+from cairnfs.client.matching import Wanted, match
 from cairnfs.client.records import FileStatus
 from cairnfs.jobs.entries import FILE, Entry
 
@@ -22,19 +22,13 @@ def set_attributes(
     `found` is what it is now; without it, it is new: it was made with the mode that is wanted, and
     has neither list nor attributes.  Attributes that are `inherited` are left alone.
     """
-    if found is None or (found.owner, found.group) != (wanted.owner, wanted.group):
-        fs.set_owner(path, wanted.owner, wanted.group)
-    if found is not None and found.has_acl and not wanted.acl:
-        fs.remove_acl(path)
-    if found is not None and (found.mode != wanted.mode or found.has_acl):
-        fs.set_permission(path, wanted.mode)
-    if wanted.acl:
-        fs.set_acl(path, full_entries(wanted.mode, wanted.acl))
+    is_file = wanted.kind == FILE
+    replication = wanted.replication if is_file else None
+    attributes = Wanted(wanted.owner, wanted.group, wanted.mode, wanted.acl, replication)
+    match(fs, path, found, attributes)
     there = {} if found is None else fs.get_xattrs(path)
     _set_xattrs(fs, path, wanted, there, inherited)
-    if found is not None and wanted.kind == FILE and found.replication != wanted.replication:
-        fs.set_replication(path, wanted.replication)
-    fs.set_times(path, wanted.modified_ms, wanted.accessed_ms if wanted.kind == FILE else None)
+    fs.set_times(path, wanted.modified_ms, wanted.accessed_ms if is_file else None)
 
 
 def _set_xattrs(

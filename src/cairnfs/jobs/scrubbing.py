@@ -16,7 +16,6 @@ import msgspec
 import pyarrow as pa
 
 from cairnfs.client.verifying import UNREACHABLE, BlockCheck
-from cairnfs.datanode.throttle import Throttle
 from cairnfs.errors import FileNotFoundException, IllegalArgumentException
 from cairnfs.jobs.directories import Directory
 from cairnfs.jobs.places import Place
@@ -24,6 +23,7 @@ from cairnfs.jobs.plans import Plan, summarize
 from cairnfs.jobs.scans import Scan, check_directory, list_pasts, scanning
 from cairnfs.jobs.sessions import Options, Run, running
 from cairnfs.jobs.stages import Stage, Work, tell_of
+from cairnfs.network.throttle import Throttle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

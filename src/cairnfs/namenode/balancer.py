@@ -28,10 +28,7 @@ from cairnfs.blocks.records import (
 )
 from cairnfs.blocks.relocation import Move
 from cairnfs.blocks.topology import DataNodeView
-from cairnfs.namenode.datanodes import DataNodes
-from cairnfs.namenode.moves import MOVES_PER_NODE_MAX, Mover, Moves, Outcome
-from cairnfs.namenode.redundancy import Redundancy
-from cairnfs.namenode.safe_mode import SafeMode
+from cairnfs.namenode.moves import MOVES_PER_NODE_MAX, Mover, MovingDuty, Outcome
 from cairnfs.namesystem.balancing import (
     BALANCING_KEY,
     BalancerParameters,
@@ -41,11 +38,11 @@ from cairnfs.namesystem.balancing import (
     note_moved,
 )
 from cairnfs.namesystem.redundancy import BlockFacts, inspect_blocks
-from cairnfs.store.base import Reading, Scan, Store
+from cairnfs.store.base import Reading, Scan
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.records import decode
-from cairnfs.transaction.runner import Runner, run
+from cairnfs.transaction.runner import run
 
 log = logging.getLogger(__name__)
 
@@ -104,29 +101,15 @@ class _Iteration:
     changed_s: float = 0.0  # when the last replica arrived or went
 
 
-class Balancer:
+@dataclass(eq=False)
+class Balancer(MovingDuty):
     """See the module's text.  `step` is part of a duty."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        store: Store,
-        datanodes: DataNodes,
-        redundancy: Redundancy,
-        safe_mode: SafeMode,
-        moves: Moves,
-    ) -> None:
-        self._runner = runner
-        self._store = store
-        self._datanodes = datanodes
-        self._redundancy = redundancy
-        self._safe_mode = safe_mode
-        self._moves = moves
-        self._iteration: _Iteration | None = None
-        self._pause_until_s = 0.0
-        self._followed_ms = 0  # the balancing that we have seen all of, or from a quiet moment on
-        self._unsettled_s: float | None = None  # when old replicas were last seen to be left
-        self._waiting_s = 0.0  # since when that is waited for
+    _iteration: _Iteration | None = None
+    _pause_until_s: float = 0.0
+    _followed_ms: int = 0  # the balancing that we have seen all of, or from a quiet moment on
+    _unsettled_s: float | None = None  # when old replicas were last seen to be left
+    _waiting_s: float = 0.0  # since when that is waited for
 
     def forget(self) -> None:
         """It is for another NameNode to give commands."""

@@ -12,13 +12,18 @@ import enum
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from cairnfs.blocks.records import Block, BlockId, StorageNumber
 from cairnfs.blocks.relocation import Move
 from cairnfs.namenode.datanodes import DataNodes, Transfer
+from cairnfs.namenode.redundancy import Redundancy
+from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namesystem.redundancy import BlockFacts
+from cairnfs.store.base import Store
+from cairnfs.transaction.runner import Runner
 
 log = logging.getLogger(__name__)
 
@@ -150,6 +155,18 @@ class Moves:
         # Many at a low rate take their time; then one of them arrives now and then.
         last_s = max(pending.ordered_s, self._arrived_s.get(move.target.node.uuid, 0.0))
         return self._datanodes.now_s() - last_s <= MOVE_LIMIT_S
+
+
+@dataclass(eq=False)
+class MovingDuty:
+    """Whoever has replicas moved, and what that takes of a NameNode."""
+
+    _runner: Runner
+    _store: Store
+    _datanodes: DataNodes
+    _redundancy: Redundancy
+    _safe_mode: SafeMode
+    _moves: Moves
 
 
 def _place(move: Move) -> tuple[str, int]:

@@ -24,8 +24,8 @@ from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namenode.satisfier import Satisfier
 from cairnfs.namenode.scheduling import SCHEDULES, Scheduling
 from cairnfs.namenode.trash import TRASH, Trash
-from cairnfs.namesystem.lookup import prefetch_paths
 from cairnfs.namesystem.permissions import Caller, make_caller
+from cairnfs.namesystem.prefetching import prefetch_paths
 from cairnfs.observe.audit import AuditLog
 from cairnfs.observe.figures import CallFigures
 from cairnfs.store.base import Store

@@ -11,48 +11,35 @@ What is to be done is in rows; which moves are under way, only `moves` knows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from cairnfs.blocks.placing import Placement, PlacementQueue
 from cairnfs.blocks.records import BlockId, BlockState
 from cairnfs.blocks.relocation import plan_moves
-from cairnfs.namenode.datanodes import DataNodes
-from cairnfs.namenode.moves import Mover, Moves, Outcome
-from cairnfs.namenode.redundancy import Redundancy
-from cairnfs.namenode.safe_mode import SafeMode
+from cairnfs.namenode.moves import Mover, MovingDuty, Outcome
 from cairnfs.namesystem.redundancy import BlockFacts, inspect_blocks
 from cairnfs.namesystem.satisfying import scan_subtree, settle_placed
-from cairnfs.store.base import Reading, Row, Scan, Store
+from cairnfs.store.base import Reading, Row, Scan
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.records import decode
-from cairnfs.transaction.runner import Runner, run
+from cairnfs.transaction.runner import run
 
 SCANS_AT_ONCE = 8  # pages of directories looked at in one step
 BLOCKS_PAGE = 100  # blocks looked at in one step
 RETRY_S = 30.0  # how often it is tried again what found no place
 
 
-class Satisfier:
+@dataclass(eq=False)
+class Satisfier(MovingDuty):
     """See the module's text.  `step` is part of a duty."""
 
-    def __init__(
-        self,
-        runner: Runner,
-        store: Store,
-        datanodes: DataNodes,
-        redundancy: Redundancy,
-        safe_mode: SafeMode,
-        moves: Moves,
-    ) -> None:
-        self._runner = runner
-        self._store = store
-        self._datanodes = datanodes
-        self._redundancy = redundancy
-        self._safe_mode = safe_mode
-        self._moves = moves
-        self._after = dict.fromkeys(PlacementQueue, b"")  # where the next page begins
-        self._retried_s = 0.0
-        self._retried_at = -1  # the state of the cluster in which those without a place were tried
+    # Where the next page begins.
+    _after: dict[PlacementQueue, bytes] = field(
+        default_factory=lambda: dict.fromkeys(PlacementQueue, b"")
+    )
+    _retried_s: float = 0.0
+    _retried_at: int = -1  # the state of the cluster in which those without a place were tried
 
     async def step(self) -> int:
         """Some of it; more than 0 if there is more to do at once."""

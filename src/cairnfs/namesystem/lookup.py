@@ -6,8 +6,6 @@ is validated before it commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 import msgspec
 
 from cairnfs.errors import (
@@ -30,9 +28,8 @@ from cairnfs.namesystem.permissions import (
     check_traverse,
 )
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
-from cairnfs.store.base import Count, Key, Reading
+from cairnfs.store.base import Count, Key
 from cairnfs.store.schema import Table
-from cairnfs.transaction.hints import Hints
 from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import Rows
 from cairnfs.transaction.transaction import Transaction
@@ -354,57 +351,6 @@ def way_to(tx: Rows, inode: Inode) -> tuple[Inode, ...] | None:
             return None
         way.append(parent)
     return tuple(reversed(way))
-
-
-def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
-    """The rows that the paths among a call's arguments lead to, as far as is known."""
-    reading = Reading(keys=[ROOT_KEY])
-    root = hints.get(ROOT_KEY)
-    top_id = ROOT_ID if root is None else root.children_id
-    for argument in _paths_among(arguments):
-        path = argument.without_raw() if argument.is_reserved else argument
-        parent_id: int = top_id
-        hint = root
-        for depth, name in enumerate(path.components):
-            if depth == path.snapshot_index and hint is not None:
-                _prefetch_in_snapshot(hint.id, path.components[depth + 1 :], hints, reading)
-                break
-            key = (_INODES, parent_id, name)
-            reading.keys.append(key)
-            hint = hints.get(key)
-            if hint is None:
-                break
-            parent_id = hint.children_id
-        if not path.components:
-            reading.totals.append(ROOT_ID)
-        elif hint is not None and hint.is_directory:
-            reading.totals.append(hint.id)
-    return reading
-
-
-def _prefetch_in_snapshot(
-    inode_id: int, names: tuple[bytes, ...], hints: Hints, reading: Reading
-) -> None:
-    """The row of a snapshot, and of its root as it was, or of what is right below that."""
-    if not names:
-        return
-    key = snapshot_key(inode_id, names[0])
-    reading.keys.append(key)
-    snapshot: object = hints.get(key)  # what is kept there is no inode
-    if isinstance(snapshot, Snapshot) and snapshot.root.is_directory:
-        then = reading.past.setdefault(snapshot.txid, Reading())
-        if len(names) > 1:
-            then.keys.append(inode_key(InodeId(snapshot.root.children_id), names[1]))
-        else:
-            then.totals.append(snapshot.root.id)
-
-
-def _paths_among(arguments: Iterable[object]) -> Iterator[FsPath]:
-    for argument in arguments:
-        if type(argument) is FsPath:
-            yield argument
-        elif type(argument) is tuple:
-            yield from _paths_among(argument)
 
 
 def _not_a_link(lookup: Lookup) -> Lookup:

@@ -80,12 +80,12 @@ class Scan(NamedTuple):
     until: int = FOREVER
 
 
-_ALL_ROWS = 1 << 40  # a number to which others can be added
+ALL_ROWS = 1 << 40  # a number to which others can be added
 
 
 def whole_scan(table: int, a: int) -> Scan:
     """All rows of a prefix, for whoever knows that they are few; many such are read at once."""
-    return Scan(table, a, b"", _ALL_ROWS)
+    return Scan(table, a, b"", ALL_ROWS)
 
 
 class LockMode(enum.Enum):

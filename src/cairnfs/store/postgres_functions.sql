@@ -356,13 +356,13 @@ RETURNS TABLE (b bytea, since bigint, data bytea, until bigint) LANGUAGE plpgsql
 DECLARE
     forever CONSTANT bigint := 9223372036854775807;
     last_name CONSTANT bytea := decode(repeat('ff', 256), 'hex');  -- no name is as long
-    everything CONSTANT bigint := 4294967296;  -- so many are looked for up to the end, once
-    width bigint := 2 * least(most, everything) + 32;
+    all_rows CONSTANT bigint := 1099511627776;  -- so many are looked for up to the end, once
+    width bigint := 2 * most + 32;
     window_end bytea;
     taken bigint;
 BEGIN
     LOOP
-        IF most < everything THEN
+        IF most < all_rows THEN
             SELECT ends.b INTO window_end FROM (
                 (SELECT r.b FROM records r WHERE r.t = of_t AND r.a = of_a AND r.b > after
                     ORDER BY r.t, r.a, r.b OFFSET width LIMIT 1)

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any, Protocol
 
 from cairnfs.store.base import (
+    ALL_ROWS,
     FOREVER,
     NO_TOTALS,
     PRESENT,
@@ -33,7 +34,6 @@ from cairnfs.store.sqlite_backlog import Backlog
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 
 WINDOW_ROWS_MIN = 32
-LIMIT_MAX = 2**32  # of a page; more are everything
 
 _SELECT_ROW = (
     "SELECT since, data, until FROM past WHERE t = ?1 AND a = ?2 AND b = ?3"
@@ -141,7 +141,7 @@ class PastReads:
         width = 2 * limit + WINDOW_ROWS_MIN
         while True:
             end = None
-            if limit < LIMIT_MAX:  # else it is looked for up to the end anyway, once
+            if limit < ALL_ROWS:  # else it is looked for up to the end anyway, once
                 ((end,),) = self._fetch(_FIND_WINDOW_END, (t, a, after, width))
             lacking = limit - len(found)
             asked = (t, a, after, end or _LAST_NAME, lacking, since, self._txid)

@@ -18,6 +18,7 @@ from cairnfs.cli.job import checks
 from cairnfs.cli.job import usage as usage_options
 from cairnfs.cli.job.progress import JobBar
 from cairnfs.cli.output import Output, format_bytes
+from cairnfs.cli.subcommands import make_parsers
 
 if TYPE_CHECKING:
     import msgspec
@@ -54,22 +55,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="cairn job",
-        description="Bulk work, done by Spark.",
-        epilog="A job that was ended, however that was, goes on where it was when it is run again."
-        "  The cluster is what --fs or CAIRN_FS names, else the local one.",
-        allow_abbrev=False,
+    parser, parsers = make_parsers(
+        "cairn job",
+        "Bulk work, done by Spark.",
+        "A job that was ended, however that was, goes on where it was when it is run again.",
+        "job",
+        JOBS,
     )
-    parser.add_argument("--fs", metavar="URL", help="the file system: hdfs://host:8020")
-    jobs = parser.add_subparsers(dest="job", required=True, metavar="JOB")
-    parsers = {
-        name: jobs.add_parser(name, help=what, description=what, allow_abbrev=False)
-        for name, what in JOBS.items()
-    }
     for each in parsers.values():
-        # After the job too; what was said before it stays.
-        each.add_argument("--fs", metavar="URL", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         each.add_argument("--master", metavar="URL", help="of a Spark cluster (local[*])")
         each.add_argument(
             "--conf",
@@ -80,7 +73,6 @@ def make_parser() -> argparse.ArgumentParser:
         )
         if each not in (parsers["usage"], parsers["fsck"]):  # which change nothing
             each.add_argument("--dry-run", action="store_true", help="only tell what would be done")
-        each.add_argument("--json", action="store_true", help="for programs")
     backup, restore, mirror = (parsers[name] for name in ("backup", "restore", "mirror"))
     backup.add_argument("directory", metavar="DIRECTORY")
     backup.add_argument("snapshot", metavar="SNAPSHOT", help="its name")

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Sequence
 
 from cairnfs.cli.connection import choose, run_on
+from cairnfs.cli.subcommands import make_parsers
 
 # name: what it does, module, function
 ACTIONS = {
@@ -38,23 +39,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="cairn snapshot",
-        description="Snapshots of directories, and what can be done with them.",
-        epilog="A snapshot is read as DIRECTORY/.snapshot/NAME.  The cluster is what --fs or"
-        " CAIRN_FS names, else the local one.",
-        allow_abbrev=False,
+    parser, parsers = make_parsers(
+        "cairn snapshot",
+        "Snapshots of directories, and what can be done with them.",
+        "A snapshot is read as DIRECTORY/.snapshot/NAME.",
+        "action",
+        {name: what for name, (what, _, _) in ACTIONS.items()},
     )
-    parser.add_argument("--fs", metavar="URL", help="the file system: hdfs://host:8020")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    parsers = {
-        name: actions.add_parser(name, help=what, description=what, allow_abbrev=False)
-        for name, (what, _, _) in ACTIONS.items()
-    }
-    for each in parsers.values():
-        # After the action too; what was said before it stays.
-        each.add_argument("--fs", metavar="URL", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        each.add_argument("--json", action="store_true", help="for programs")
     for name in ("allow", "disallow"):
         parsers[name].add_argument("directories", nargs="+", metavar="DIRECTORY")
     parsers["create"].add_argument("directories", nargs="+", metavar="DIRECTORY")
