@@ -21,7 +21,8 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.acls import inherit_default
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind, Quota
-from cairnfs.namesystem.layers import children_of, totals_of
+from cairnfs.namesystem.layered_children import children_of
+from cairnfs.namesystem.layers import totals_of
 from cairnfs.namesystem.lookup import (
     ROOT_KEY,
     Lookup,

@@ -20,7 +20,7 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.delete import check_may_remove, detach
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.layers import children_of
+from cairnfs.namesystem.layered_children import children_of
 from cairnfs.namesystem.lookup import (
     Lookup,
     check_ancestor_access,

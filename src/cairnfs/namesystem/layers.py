@@ -15,8 +15,7 @@ have their origin there.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
@@ -36,7 +35,6 @@ _CONTENTS = int(Table.CONTENTS)
 _IDENTITIES = int(Table.IDENTITIES)
 _PINNED: Counts = ((int(Count.CHILDREN), 1),)
 _RELEASED: Counts = ((int(Count.CHILDREN), -1),)
-_PAGE = 1000
 
 
 class Whiteout(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -97,25 +95,6 @@ def child_of(rows: Rows, directory: Inode, name: bytes) -> Inode | None:
         if rows.get(whiteout_key(directory.children_id, name)) is not None:
             return None
     return _child_of_origin(rows, directory.origin, name)
-
-
-def children_of(rows: Rows, directory: Inode, after: bytes, limit: int) -> list[Inode]:
-    """A page of a directory's children behind a name, in order of names."""
-    if directory.origin is None:
-        return [child for _, child in rows.scan(Table.INODES, directory.children_id, after, limit)]
-    page: list[Inode] = []
-    last = b""
-    for name, _, child in heapq.merge(
-        *_layers(rows, directory, after, limit), key=lambda found: found[:2]
-    ):
-        if name == last:
-            continue  # hidden by what goes before it
-        last = name
-        if child is not None:
-            page.append(child)
-            if len(page) == limit:
-                break
-    return page
 
 
 def totals_of(rows: Rows, directory: Inode) -> Totals:
@@ -323,14 +302,15 @@ def _child_of_origin(rows: Rows, origin: Origin | None, name: bytes) -> Inode | 
         then = rows.at(origin.txid)
         child: Inode | None = then.get((_INODES, origin.content_id, name))
         if child is not None:
-            return _virtual(child, origin)
+            return virtual(child, origin)
         if then.get(whiteout_key(origin.content_id, name)) is not None:
             return None
         origin = origin.below
     return None
 
 
-def _virtual(child: Inode, origin: Origin) -> Inode:
+def virtual(child: Inode, origin: Origin) -> Inode:
+    """What an origin has, as a directory has it from there."""
     if child.is_directory:
         below = child.origin if origin.is_own else of_another(child.origin)
         own = Origin(child.children_id, origin.txid, origin.pin, below, origin.is_own)
@@ -344,48 +324,3 @@ def _virtual(child: Inode, origin: Origin) -> Inode:
         is_snapshottable=False,
         snapshots=0,
     )
-
-
-_Found = tuple[bytes, int, Inode | None]
-"""A name, which of two with that name goes first, and what it stands for; None: a whiteout."""
-
-
-def _layers(rows: Rows, directory: Inode, after: bytes, limit: int) -> list[Iterator[_Found]]:
-    """What a directory has itself, and from each of its origins, in order of names."""
-    layers = []
-    if not directory.is_virtual:
-        layers += _layer(rows, directory.children_id, None, 0, after, limit)
-    origin = directory.origin
-    depth = 2
-    while origin is not None:
-        then = rows.at(origin.txid)
-        layers += _layer(then, origin.content_id, origin, depth, after, limit)
-        origin = origin.below
-        depth += 2
-    return layers
-
-
-def _layer(
-    rows: Rows, content_id: int, origin: Origin | None, depth: int, after: bytes, limit: int
-) -> list[Iterator[_Found]]:
-    page = min(limit, _PAGE)
-
-    def inodes() -> Iterator[_Found]:
-        for key, child in _scan(rows, Table.INODES, content_id, after, page):
-            yield key[2], depth, child if origin is None else _virtual(child, origin)
-
-    def whiteouts() -> Iterator[_Found]:
-        for key, _ in _scan(rows, Table.WHITEOUTS, content_id, after, page):
-            yield key[2], depth + 1, None
-
-    return [inodes(), whiteouts()]
-
-
-def _scan(
-    rows: Rows, table: Table, a: int, after: bytes, limit: int
-) -> Iterator[tuple[Key, Inode]]:
-    while page := rows.scan(table, a, after, limit):
-        yield from page
-        if len(page) < limit:
-            return
-        after = page[-1][0][2]

@@ -17,7 +17,8 @@ from cairnfs.errors import (
 )
 from cairnfs.modes import STICKY_BIT
 from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, InodeId, Kind
-from cairnfs.namesystem.layers import child_of, children_of, materialize, parent_of, totals_of
+from cairnfs.namesystem.layered_children import children_of
+from cairnfs.namesystem.layers import child_of, materialize, parent_of, totals_of
 from cairnfs.namesystem.paths import DOT_SNAPSHOT, FsPath
 from cairnfs.namesystem.permissions import (
     Caller,

@@ -22,7 +22,8 @@ from cairnfs.blocks.placing import Placement, put_placements, settle_placements
 from cairnfs.blocks.policies import DEFAULT
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.layers import children_of, materialize, shared_blocks
+from cairnfs.namesystem.layered_children import children_of
+from cairnfs.namesystem.layers import materialize, shared_blocks
 from cairnfs.namesystem.lookup import Lookup, key_of, path_of, resolve
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
 from cairnfs.namesystem.policy_changes import (

@@ -15,9 +15,9 @@ import msgspec
 
 from cairnfs.namesystem.delete import Orphan, orphan_key
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.layered_children import children_of
 from cairnfs.namesystem.layers import (
     Layered,
-    children_of,
     identity_key,
     materialize,
     shared_blocks,

@@ -17,7 +17,8 @@ from cairnfs.namesystem.counterparts import (
     is_plain,
 )
 from cairnfs.namesystem.inodes import Inode, InodeId, XAttr
-from cairnfs.namesystem.layers import child_of, children_of, identity_key, rows_of_blocks
+from cairnfs.namesystem.layered_children import children_of
+from cairnfs.namesystem.layers import child_of, identity_key, rows_of_blocks
 from cairnfs.store.base import FOREVER, PRESENT, Count
 from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import PastRows

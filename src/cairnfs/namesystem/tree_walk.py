@@ -16,7 +16,8 @@ import msgspec
 from cairnfs.errors import IllegalArgumentException
 from cairnfs.namesystem.inheritance import STORAGE_POLICY, name_of
 from cairnfs.namesystem.inodes import Inode, Kind
-from cairnfs.namesystem.layers import child_of, children_of, totals_of
+from cairnfs.namesystem.layered_children import children_of
+from cairnfs.namesystem.layers import child_of, totals_of
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, has_permission
 from cairnfs.namesystem.tree_attributes import Inherited, descend
