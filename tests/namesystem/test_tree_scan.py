@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.inodes import ROOT_ID
 from cairnfs.namesystem.status import describe
-from cairnfs.namesystem.tree_scan import PAGE_BYTES, Found, Part, Sized
+from cairnfs.namesystem.tree_scan import PAGE_BYTES, Detail, Found, Part, Sized
 from cairnfs.namesystem.views import VIEW_LIMIT_MS, View, close_forgotten_views
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 from cairnfs.transaction.calls import Call
@@ -67,6 +68,28 @@ def tree_of(found: list[tuple[str, Found]]) -> Tree:
     return tree
 
 
+def above(path: str) -> str | None:
+    """The directory of what was read; that of the view is in none."""
+    return path.rpartition("/")[0] if path else None
+
+
+def count_part(fs: ScratchClient, view: View, part: Part, limit: int) -> Counter[str | None]:
+    """How much is in each directory, as those are told who ask for no more."""
+    counts: Counter[str | None] = Counter()
+    cursor = None
+    while True:
+        page = fs.scan_part(view.number, part, cursor, limit, Detail.COUNTS)
+        for listed in page.listed:
+            if listed.path is None:
+                counts[None] += len(listed.inodes)
+            else:
+                assert not listed.inodes, "inodes were sent"
+                counts["".join(f"/{name.decode()}" for name in listed.path)] += listed.count
+        cursor = page.cursor
+        if cursor is None:
+            return counts
+
+
 def read_all(fs: ScratchClient, view: View, inodes: int, limit: int) -> Tree:
     found = []
     for sized in parts_of(fs, view, inodes):
@@ -74,6 +97,7 @@ def read_all(fs: ScratchClient, view: View, inodes: int, limit: int) -> Tree:
         found += part
         is_first = sized.part.is_first
         assert len(part) - is_first == sized.inodes
+        assert count_part(fs, view, sized.part, limit) == Counter(above(path) for path, _ in part)
     return tree_of(found)
 
 

@@ -17,7 +17,7 @@ from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.tree_attributes import Inherited
 from cairnfs.store.base import Totals
 
-FORMAT = 2  # of the records that readers are sent
+FORMAT = 3  # of the records that readers are sent
 
 Names = tuple[bytes, ...]
 
@@ -28,6 +28,7 @@ class Detail(enum.IntFlag):
     BLOCKS = 1
     REPLICAS = 2  # as they are now; with the blocks
     ATTRIBUTES = 4  # what directories above have decided
+    COUNTS = 8  # how many inodes there are instead of them: most need not even be read
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -50,6 +51,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     path: Names
     after: bytes
+    is_over: bool = False  # all that is in the directory was told
 
 
 class Sized(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -121,6 +123,7 @@ class Listed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     blocks: dict[int, list[Block]] = {}  # of files that have any
     replicas: dict[int, list[KnownReplica]] = {}  # by the ids of the blocks
     inherited: tuple[Inherited, ...] = ()  # what was decided for the directory
+    count: int = 0  # of inodes, where there are none of them here
 
     @property
     def found(self) -> list[Found]:
@@ -144,6 +147,7 @@ class StoredListing(msgspec.Struct, frozen=True, array_like=True, gc=False):
     blocks: dict[int, list[msgspec.Raw]] = {}
     replicas: dict[int, list[KnownReplica]] = {}
     inherited: tuple[Inherited, ...] = ()
+    count: int = 0
 
 
 class ScanPage(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -56,8 +56,13 @@ def scan_part(
     details: int = 0,
 ) -> ScanPage:
     """A page of the inodes of a part; `details` are flags of `Detail`."""
-    with_attributes = bool(details & Detail.ATTRIBUTES)
-    tree = Tree(tx, caller, find_view(tx, caller, view), with_attributes=with_attributes)
+    tree = Tree(
+        tx,
+        caller,
+        find_view(tx, caller, view),
+        with_attributes=bool(details & Detail.ATTRIBUTES),
+        only_counts=bool(details & Detail.COUNTS),
+    )
     limit = min(limit, PAGE_INODES)
     page = _Page(tx, tree, details)
     if cursor is None and part.is_first:
@@ -67,7 +72,7 @@ def scan_part(
         left -= step.cost
         last = page.add(step)
         if left <= 0 or page.is_full:
-            return page.end(Cursor(step.place.path, last))
+            return page.end(Cursor(step.place.path, last, is_over=not step.rows))
     return page.end(None)
 
 
@@ -100,6 +105,7 @@ class _Page:
         self._tree = tree
         self._has_blocks = bool(details & (Detail.BLOCKS | Detail.REPLICAS))
         self._has_replicas = bool(details & Detail.REPLICAS)
+        self._only_counts = bool(details & Detail.COUNTS)
         self._listed: list[StoredListing] = []
         self._storages: set[int] = set()
         self._blocks = 0
@@ -128,6 +134,8 @@ class _Page:
 
     def add(self, step: Step) -> bytes:
         """What is in a directory, as far as there is room; up to which name."""
+        if self._only_counts:
+            return self._add_count(step)
         if not step.rows:
             return b""
         rows = self._as_long_as_may_be(step.rows)
@@ -154,6 +162,14 @@ class _Page:
             )
         )
         return rows[-1][1]
+
+    def _add_count(self, step: Step) -> bytes:
+        count = step.counted or len(step.rows)
+        if count:
+            place = step.place
+            counted = StoredListing(place.path, place.directory.id, [], [], {}, count=count)
+            self._listed.append(counted)
+        return step.rows[-1][1] if step.rows else b""
 
     def end(self, cursor: Cursor | None) -> ScanPage:
         return ScanPage(encode_page(self._listed), cursor, tuple(sorted(self._storages)))

@@ -3,7 +3,8 @@
 The order: what is in a directory, then, directory by directory, what is below.
 
 What costs time is not rows but statements.  So directories without directories in them are read
-many at a time, and those with nothing in them, as their totals tell, not at all.
+many at a time, and those with nothing in them, as their totals tell, not at all.  Who only counts
+is told by the totals how much is in the others, too.
 """
 
 from __future__ import annotations
@@ -73,17 +74,25 @@ class Step(NamedTuple):
     rows: list[Stored]
     below: dict[bytes, Place]  # the directories among it, by their names
     cost: int  # of having got here, in inodes
+    counted: int = 0  # all that is in it, where there are no rows
 
 
 class Tree:
     """The tree of a view, as far as the caller may read it."""
 
     def __init__(
-        self, tx: Transaction, caller: Caller, view: View, *, with_attributes: bool = False
+        self,
+        tx: Transaction,
+        caller: Caller,
+        view: View,
+        *,
+        with_attributes: bool = False,
+        only_counts: bool = False,
     ) -> None:
         self.rows: PastRows = tx.at(view.txid)
         self._caller = caller
         self.view = view
+        self._only_counts = only_counts
         self._top = FsPath.parse(view.path)
         self.entering: tuple[Inherited, ...] = ()  # what comes from above the tree
         if with_attributes:
@@ -155,7 +164,7 @@ class Tree:
         self.check(place)
         first, until = (part.after, part.until) if is_top else (b"", b"")
         below: Iterable[Place] = self._below(place, first, until)
-        if part.entries or not is_top:
+        if not cursor.is_over and (part.entries or not is_top):
             found: list[Place] = []
             for rows in self.pages(place, cursor.after, until, limit):
                 step = self._step(place, rows)
@@ -187,14 +196,15 @@ class Tree:
 
     def _list_leaves(self, run: list[Place], limit: int) -> Iterator[Step]:
         """Directories without any below them, most of them read at once."""
-        small = [place for place in run if _is_small(place)]
+        small = [place for place in run if _is_small(place) and not self._only_counts]
         scans = [whole_scan(_INODES, place.directory.children_id) for place in small]
         listed = self.rows.stored(scans) if scans else []
         found = {place.path: rows for place, rows in zip(small, listed, strict=True)}
         for place in run:
             self.check(place)
-            if not place.totals.counts[_CHILDREN]:
-                yield Step(place, [], {}, 1)
+            children = place.totals.counts[_CHILDREN]
+            if not children or self._only_counts:
+                yield Step(place, [], {}, 1, children)
             elif place.path in found:
                 rows = found[place.path]
                 yield Step(place, self.shown(rows), {}, 1 + len(rows))

@@ -12,7 +12,7 @@ from cairnfs.namesystem.inheritance import STORAGE_POLICY
 from cairnfs.namesystem.inodes import Inode, Kind
 from cairnfs.namesystem.tree_attributes import Inherited, descend
 from cairnfs.namesystem.tree_parts import Detail
-from cairnfs.spark.tables import TIME, Column
+from cairnfs.spark.tables import TIME, Column, Needs
 from cairnfs.spark.view_tables import Directory, name_of, view_table
 from cairnfs.store.base import Count
 
@@ -38,7 +38,7 @@ def _below(count: Count) -> Column[Directory]:
         totals = group.listed.totals
         return [totals[n].counts[count] if n in totals else None for n in range(len(group.inodes))]
 
-    return Column(pa.int64(), make, needs_inodes=False)
+    return Column(pa.int64(), make, Needs.ROWS)
 
 
 def _modified_us(group: Directory) -> list[int]:
@@ -70,9 +70,7 @@ INODES = view_table(
     "inodes",
     {
         "path": Column(pa.string(), lambda group: group.paths),
-        "parent": Column(
-            pa.string(), lambda group: [group.path] * len(group.inodes), needs_inodes=False
-        ),
+        "parent": Column(pa.string(), lambda group: [group.path] * group.count, Needs.COUNTS),
         "name": _of_inode(pa.string(), name_of),
         "id": _of_inode(pa.int64(), lambda inode: inode.id),
         "kind": _of_inode(pa.string(), lambda inode: KINDS[inode.kind]),
@@ -97,7 +95,7 @@ INODES = view_table(
         "txid": Column(
             pa.int64(),
             lambda group: [txid or None for txid in group.listed.since],
-            needs_inodes=False,
+            Needs.ROWS,
         ),
     },
     lambda directory, _: directory,

@@ -6,6 +6,7 @@ the columns that are asked for are made at all.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -23,12 +24,20 @@ TIME = pa.timestamp("us", tz="UTC")
 G = TypeVar("G")
 
 
+class Needs(enum.IntEnum):
+    """What has to be known of inodes to make a column; more is not asked for."""
+
+    COUNTS = 0  # how many there are
+    ROWS = 1  # each, but nothing of what is in it
+    INODES = 2
+
+
 class Column(NamedTuple, Generic[G]):
     """A column of a table whose rows come in groups."""
 
     type: pa.DataType
     make: Callable[[G], Iterable[Any]]
-    needs_inodes: bool = True  # else they need not even be decoded
+    needs: Needs = Needs.INODES
 
 
 @dataclass(frozen=True)

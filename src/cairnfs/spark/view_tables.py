@@ -11,7 +11,7 @@ from cairnfs.client.filesystem import FileSystem
 from cairnfs.errors import IllegalArgumentException
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.tree_parts import Detail, KnownStorage, Listed, Part
-from cairnfs.spark.tables import Column, Request, Table, positive
+from cairnfs.spark.tables import Column, Needs, Request, Table, positive
 from cairnfs.spark.views import find_view, open_view
 
 VIEW = "view"  # an option: the number of a view that is open
@@ -33,6 +33,7 @@ class Directory:
     def __init__(self, listed: Listed, top: str) -> None:
         self.listed = listed
         self.inodes = listed.inodes
+        self.count = listed.count or len(listed.inodes)
         self._top = top
 
     @cached_property
@@ -74,8 +75,10 @@ def view_table(
         flags = 0 if details is None else int(details)
         for column in request.columns:
             flags |= details_of.get(column, 0)
-        is_decoded = any(columns[name].needs_inodes for name in request.columns)
-        for page in view.pages(work.part, flags, is_decoded=is_decoded):
+        needs = max((columns[name].needs for name in request.columns), default=Needs.COUNTS)
+        if needs is Needs.COUNTS and not flags:
+            flags = int(Detail.COUNTS)
+        for page in view.pages(work.part, flags, is_decoded=needs is Needs.INODES):
             storages = {storage.number: storage for storage in page.storages}
             yield [make(Directory(listed, view.path), storages) for listed in page.listed]
 
