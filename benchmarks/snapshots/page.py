@@ -64,13 +64,13 @@ def write_page(results: Mapping[str, Any], figures: Mapping[str, Path], folder: 
 
 
 def _machines(results: Mapping[str, Any]) -> str:
-    """What it ran on; more than one line if parts were run at different times."""
+    """What it ran on, in a list, since parts may be run at different times."""
     lines = []
     for machine in results["machines"].values():
         text = f"{machine['when'][:10]}, commit {machine['commit']}"
         if machine["uncommitted_changes"]:
             text += " with changes"
-        line = f"{text}: {_MACHINE.format(**machine)}."
+        line = f"- {text}: {_MACHINE.format(**machine)}."
         if line not in lines:
             lines.append(line)
     return "\n".join(lines)
