@@ -22,7 +22,7 @@ from cairnfs.blocks.placing import Placement, put_placements, settle_placements
 from cairnfs.blocks.policies import DEFAULT
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.layered_children import children_of
+from cairnfs.namesystem.layered_children import some_children_of
 from cairnfs.namesystem.layers import materialize, shared_blocks
 from cairnfs.namesystem.lookup import Lookup, key_of, path_of, resolve
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
@@ -99,8 +99,8 @@ def get_satisfied(tx: Transaction) -> Satisfied:
 
 
 def _scan_directory(tx: Transaction, lookup: Lookup, directory: Inode, after: bytes) -> bytes:
-    """Queue the blocks of a page of files, and put the directories among them down; the last."""
-    page = children_of(tx, directory, after, SCAN_PAGE)
+    """Queue the blocks of some files, and put directories down; where the next page begins."""
+    page, after = some_children_of(tx, directory, after, SCAN_PAGE)
     tx.need(scan_key(child.id) for child in page if not child.is_symlink)
     files = [child for child in page if child.is_file and child.block_count]
     small = [file for file in files if file.block_count <= BLOCKS_PAGE or file.is_virtual]
@@ -120,7 +120,7 @@ def _scan_directory(tx: Transaction, lookup: Lookup, directory: Inode, after: by
         if file.block_count > BLOCKS_PAGE and not file.is_virtual:
             request_scan(tx, file)
     _count(tx, scanned=len(page), queued=len(queued))
-    return page[-1].name if len(page) == SCAN_PAGE else b""
+    return after
 
 
 def _scan_file(tx: Transaction, file: Inode, after: bytes) -> bytes:

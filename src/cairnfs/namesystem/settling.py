@@ -15,7 +15,7 @@ import msgspec
 
 from cairnfs.namesystem.delete import Orphan, orphan_key
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.namesystem.layered_children import children_of
+from cairnfs.namesystem.layered_children import some_children_of
 from cairnfs.namesystem.layers import (
     Layered,
     identity_key,
@@ -49,10 +49,10 @@ def settle(tx: Transaction, key: Key) -> None:
     elif directory.origin is None:
         _forget_whiteouts(tx, key, directory)
     else:
-        page = children_of(tx, directory, note.after, SETTLE_BATCH)
+        page, after = some_children_of(tx, directory, note.after, SETTLE_BATCH)
         _give_rows(tx, directory, page)
-        if len(page) == SETTLE_BATCH:
-            tx.put(key, Layered(page[-1].name))
+        if after:
+            tx.put(key, Layered(after))
         else:
             _leave_origin(tx, directory)
 
