@@ -54,7 +54,7 @@ from cairnfs.namesystem.lookup import (
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
-from cairnfs.namesystem.policy_changes import note_rollback
+from cairnfs.namesystem.policy_changes import note_clone, note_rollback
 from cairnfs.namesystem.quotas import add_entry, subtree
 from cairnfs.namesystem.snapshot_records import ROOT_SNAPSHOT_KEY, RootSnapshot, Snapshot
 from cairnfs.namesystem.snapshots import (
@@ -220,6 +220,7 @@ def clone_snapshot(
         declared=(),
     )
     clone = inheritance.cloned(lookup.inodes[0], snapshot, clone, tx.txid)
+    note_clone(tx, source, snapshot, lookup, clone)
     then = tx.at(snapshot.txid)
     if clone.is_directory:
         root = snapshot.root
