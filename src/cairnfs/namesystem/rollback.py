@@ -101,7 +101,8 @@ def rollback_snapshots(
 ) -> tuple[str, ...]:
     """The same for several, each to its snapshot of that name: all of them, or none."""
     found = [resolve_owned(tx, caller, path)[0].path for path in paths]
-    for above, below in itertools.permutations(found, 2):
+    found.sort(key=lambda path: path.components)  # what is below a directory comes next to it
+    for above, below in itertools.pairwise(found):
         if above == below or above.is_ancestor_of(below):
             raise SnapshotException(
                 f"{above} and {below} cannot be rolled back together: one is in the other"
