@@ -2,8 +2,9 @@
 
 A clone, or a directory that was rolled back, holds its origin, and so everything that was there
 at that moment, also what has been deleted since.  As long as the snapshot is there, that
-costs nothing.  Once it is deleted, this ends it: in bounded steps, each a transaction of its
-own, so it can stop and go on anywhere, on any NameNode.  To readers nothing changes.
+costs nothing.  Once it is deleted, this ends it, and also if there are too many origins, one
+behind another: in bounded steps, each a transaction of its own, so it can stop and go on
+anywhere, on any NameNode.  To readers nothing changes.
 
 Invariant: a name that an origin has, and that was settled, stays so; whoever takes it out of the
 directory leaves a whiteout.
