@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -332,4 +334,35 @@ def test_a_database_is_asked_as_often_however_many_may_have_snapshots(
             assert len(fs.list_snapshottable()) == 10 * (others + 1) + 1
             asked["list"].append(statistics.reads - before)
         assert all(first == second for first, second in asked.values()), asked
+        clean(fs)
+
+
+def test_a_database_is_asked_as_often_however_many_blocks_a_file_has(
+    tmp_path: Path, postgres_dsn: str
+) -> None:
+    with scratch_namespace(tmp_path, url=postgres_dsn) as fs:
+        statistics = fs.namenode.namenode.statistics
+        asked: dict[str, list[int]] = {}
+        for blocks in (10, 30):
+            top, copy = f"/{blocks}", f"/copy{blocks}"
+            fs.mkdirs(top)
+            fs.allow_snapshot(top)
+            fs.write(f"{top}/f", *[1] * blocks)
+            fs.create_snapshot(top, "s")
+            fs.clone_snapshot(top, "s", copy)
+            fs.allow_snapshot(f"{top}/f")
+            fs.create_snapshot(f"{top}/f", "s")
+            fs.truncate(f"{top}/f", 1)
+            steps: dict[str, Callable[[], object]] = {
+                "read from the snapshot": partial(fs.get_block_locations, f"{copy}/f", 0, 100),
+                "get a row": partial(fs.set_permission, f"{copy}/f", 0o600),
+                "read what is shared": partial(fs.get_block_locations, f"{copy}/f", 0, 100),
+                "roll back": partial(fs.rollback_snapshot, f"{top}/f", "s"),
+                "clone": partial(fs.clone_snapshot, f"{top}/f", "s", f"/clone{blocks}"),
+            }
+            for name, step in steps.items():
+                before = statistics.reads
+                step()
+                asked.setdefault(name, []).append(statistics.reads - before)
+        assert all(few == many for few, many in asked.values()), asked
         clean(fs)

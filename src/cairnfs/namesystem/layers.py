@@ -38,6 +38,7 @@ LAYERS_MAX = 16  # origins, one behind another, that are left as they are
 ORIGINS_MAX = 400  # a row with so many can be read; one with a thousand could not be
 
 _INODES = int(Table.INODES)
+_BLOCKS = int(Table.BLOCKS)
 _WHITEOUTS = int(Table.WHITEOUTS)
 _CONTENTS = int(Table.CONTENTS)
 _IDENTITIES = int(Table.IDENTITIES)
@@ -308,9 +309,12 @@ def copy_blocks(tx: Transaction, virtual: Inode, id: InodeId) -> None:
 def shared_blocks(tx: Transaction, virtual: Inode) -> list[Block]:
     """The blocks of a file in an origin, as far as it had them then and as they are now."""
     rows, original = rows_of_blocks(tx, virtual)
+    keys = [block_key(original, index) for index in range(virtual.block_count)]
+    rows.need(keys)
+    all_then: list[Block | None] = [rows.get(key) for key in keys]
+    tx.need(ids=[(_BLOCKS, then.id) for then in all_then if then is not None])
     blocks = []
-    for index in range(virtual.block_count):
-        then: Block | None = rows.get(block_key(original, index))
+    for index, then in enumerate(all_then):
         assert then is not None, f"inode {original} lacks block {index}"
         found = newest_row(tx, then.id)
         assert found is not None, f"{then} is needed, but has no row"

@@ -269,6 +269,7 @@ def _restore_file(tx: Transaction, now: Inode, then: Inode, rows: PastRows) -> I
         leases.remove(tx, now.id)
     blocks = shared_blocks(tx, then if then.is_virtual else _as_virtual(then, rows.txid))
     current = [block_key(now.id, index) for index in range(now.block_count)]
+    tx.need(block_key(now.id, index) for index in range(max(now.block_count, len(blocks))))
     detach_blocks(tx, now, [(key, tx.get(key)) for key in current])
     for index, block in enumerate(blocks):
         key = block_key(now.id, index)
