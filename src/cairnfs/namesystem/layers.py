@@ -19,7 +19,7 @@ all of them.  `layered_key` tells the deep ones apart, which are settled at once
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -31,7 +31,7 @@ from cairnfs.store.base import Count, Key, Totals
 from cairnfs.store.schema import NUMBER, PAIR, Table
 from cairnfs.transaction.moments import Moment, moment_key
 from cairnfs.transaction.records import register
-from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.rows import Rows, ask_all
 from cairnfs.transaction.transaction import Counts, Transaction
 
 LAYERS_MAX = 16  # origins, one behind another, that are left as they are
@@ -185,6 +185,25 @@ def materialize(tx: Transaction, inodes: tuple[Inode, ...]) -> tuple[Inode, ...]
     for inode in inodes:
         way.append(_materialize(tx, way[-1], inode) if inode.is_virtual else inode)
     return tuple(way)
+
+
+def materialize_all(tx: Transaction, directory: Inode, children: Sequence[Inode]) -> list[Inode]:
+    """The children of a directory that has a row, each with its own; no more reads than for one."""
+    virtual = [child for child in children if child.is_virtual]
+    tx.need(
+        keys=[
+            key
+            for child in virtual
+            for key in (
+                (_INODES, directory.children_id, child.name),
+                identity_key(child.identity),
+            )
+        ],
+        ids=[(_INODES, child.identity) for child in virtual],
+    )
+    ask_all(lambda child: totals_of(tx, child), [c for c in virtual if c.is_directory])
+    ask_all(lambda child: shared_blocks(tx, child), [c for c in virtual if c.is_file])
+    return [materialize(tx, (directory, child))[-1] for child in children]
 
 
 def pin(
