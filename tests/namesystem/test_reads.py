@@ -133,6 +133,11 @@ def test_many_may_have_snapshots(fs: ScratchClient) -> None:
 
         reads.count("delete", delete)
         reads.count("list", fs.list_snapshottable)
+        for path in paths:
+            fs.write(f"{path}/f", 1)
+        together = partial(fs.rollback_snapshots, paths, "s", "before")
+        reads.count("roll back together", together)
+        assert not any(fs.names(path) for path in paths)
     reads.check()
 
 

@@ -107,7 +107,10 @@ def rollback_snapshots(
             raise SnapshotException(
                 f"{above} and {below} cannot be rolled back together: one is in the other"
             )
-    return tuple(rollback_snapshot.function(tx, caller, path, name, safety) for path in paths)
+    # They have nothing to do with each other, so each may lack rows of its own: see `ask_all`.
+    return tuple(
+        ask_all(lambda path: rollback_snapshot.function(tx, caller, path, name, safety), paths)
+    )
 
 
 def roll_back(
