@@ -35,7 +35,7 @@ class Reads:
         self._asked.setdefault(name, []).append(self._statistics.reads - before)
 
     def check(self) -> None:
-        assert all(few == many for few, many in self._asked.values()), self._asked
+        assert all(len(set(counts)) == 1 for counts in self._asked.values()), self._asked
 
 
 @pytest.fixture
@@ -159,4 +159,24 @@ def test_a_shared_file_has_many_blocks(fs: ScratchClient) -> None:
         reads.count("read what is shared", locate)
         reads.count("roll back", partial(fs.rollback_snapshot, file, "s"))
         reads.count("clone", partial(fs.clone_snapshot, file, "s", f"/clone{size}"))
+    reads.check()
+
+
+def test_much_below_has_snapshots_of_its_own(fs: ScratchClient) -> None:
+    reads = Reads(fs)
+    for size in (2, *SIZES):  # of what was rolled back before, one row more is asked for
+        top = f"/{size}"
+        paths = [f"{top}/{number % 2}/{number}" for number in range(size)]
+        for path in paths:
+            fs.write(f"{path}/f", 1)
+            fs.allow_snapshot(path)
+        fs.create_snapshots(paths, "own")
+        fs.allow_snapshot(top)
+        fs.create_snapshot(top, "s")
+        for path in paths:
+            fs.delete(f"{path}/f")
+        name = "roll back" if size in SIZES else "the first time"
+        reads.count(name, partial(fs.rollback_snapshot, top, "s"))
+        assert all(fs.names(path) == ["f"] for path in paths)
+        assert all(fs.exists(f"{path}/.snapshot/own/f") for path in paths)
     reads.check()
