@@ -113,6 +113,20 @@ def test_a_page_is_looked_at_by_the_satisfier(fs: ScratchClient) -> None:
     reads.check()
 
 
+def test_who_is_not_the_superuser_deletes_many_directories(fs: ScratchClient) -> None:
+    """Each of them has to let the caller do so."""
+    reads = Reads(fs)
+    fs.mkdirs("/home")
+    fs.set_owner("/home", "alice", None)
+    alice = fs.user("alice")
+    for size in SIZES:
+        for number in range(size):
+            alice.mkdirs(f"/home/{size}/{number}/below")
+        reads.count("look", partial(alice.get_content_summary, f"/home/{size}"))
+        reads.count("delete", partial(alice.delete, f"/home/{size}", recursive=True))
+    reads.check()
+
+
 def test_many_may_have_snapshots(fs: ScratchClient) -> None:
     """Whether something of them is below: asked by a roll-back, and by a delete it hinders."""
     reads = Reads(fs)

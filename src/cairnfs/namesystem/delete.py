@@ -18,7 +18,6 @@ from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layers import forget_identity, hide
 from cairnfs.namesystem.lookup import (
     Lookup,
-    check_subtree_access,
     key_of,
     resolve_link_to_write,
 )
@@ -31,6 +30,7 @@ from cairnfs.namesystem.permissions import (
 )
 from cairnfs.namesystem.quotas import remove_entry, subtree
 from cairnfs.namesystem.snapshots import check_without_snapshots, forget_snapshottable
+from cairnfs.namesystem.subtree_access import check_subtree_access
 from cairnfs.store.base import Count, Key
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation

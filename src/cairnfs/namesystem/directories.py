@@ -28,7 +28,6 @@ from cairnfs.namesystem.lookup import (
     Lookup,
     check_ancestor_access,
     check_parent_exists,
-    check_subtree_access,
     inode_key,
     key_of,
     resolve,
@@ -47,6 +46,7 @@ from cairnfs.namesystem.permissions import Access, Caller, check_access, valid_m
 from cairnfs.namesystem.policy_changes import policies_of_page, policy_to_tell
 from cairnfs.namesystem.quotas import ONE_DIRECTORY, add_entry, data_of, reported_quota
 from cairnfs.namesystem.status import FileStatus, describe, status_of
+from cairnfs.namesystem.subtree_access import check_subtree_access
 from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation

@@ -17,21 +17,18 @@ from cairnfs.errors import (
     PathIsNotDirectoryException,
     SnapshotAccessControlException,
 )
-from cairnfs.modes import STICKY_BIT
 from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, InodeId, Kind
-from cairnfs.namesystem.layered_children import children_of
-from cairnfs.namesystem.layers import child_of, materialize, parent_of, totals_of
+from cairnfs.namesystem.layers import child_of, materialize, parent_of
 from cairnfs.namesystem.paths import DOT_SNAPSHOT, FsPath
 from cairnfs.namesystem.permissions import (
     Caller,
     check_access,
     check_not_symlink,
     check_owner,
-    check_sticky,
     check_traverse,
 )
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
-from cairnfs.store.base import Count, Key
+from cairnfs.store.base import Key
 from cairnfs.store.schema import Table
 from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import Rows, ask_all
@@ -41,7 +38,6 @@ register(Table.INODES, Inode, id_of=lambda inode: inode.id, stamp=Inode.stamped)
 
 _INODES = int(Table.INODES)
 _DIRECTORY = Kind.DIRECTORY
-_WALK_PAGE = 1000
 
 ROOT_KEY: Key = (_INODES, ROOT_PARENT_ID, ROOT_NAME)
 
@@ -302,38 +298,6 @@ def check_parent_exists(lookup: Lookup) -> None:
         raise FileNotFoundException(f"Parent directory doesn't exist: {lookup.path.parent}")
     if not lookup.deepest.is_directory:
         raise ParentNotDirectoryException(f"Parent path is not a directory: {lookup.path.parent}")
-
-
-def check_subtree_access(
-    tx: Rows, caller: Caller, path: FsPath, top: Inode, access: int, *, to_delete: bool
-) -> None:
-    """The caller may do this in every directory at and below `top`.
-
-    Whoever deletes needs nothing in an empty directory, but must be let by
-    the sticky bit of each one.  This walks; the superuser is spared it.
-    """
-    if caller.is_superuser or not top.is_directory:
-        return
-    stack = [(top, path)]
-    while stack:
-        directory, where = stack.pop()
-        totals = totals_of(tx, directory).counts
-        if totals[Count.CHILDREN] or not to_delete:
-            check_access(caller, directory, access, where)
-        check_children = bool(
-            to_delete and directory.mode & STICKY_BIT and caller.user != directory.owner
-        )
-        if not totals[Count.CHILDREN] or not (check_children or totals[Count.DIRECTORIES]):
-            continue
-        after = b""
-        while page := children_of(tx, directory, after, _WALK_PAGE):
-            after = page[-1].name
-            tx.need(totals=[c.id for c in page if c.is_directory and not c.is_virtual])
-            for child in page:
-                if check_children:
-                    check_sticky(caller, directory, child, where.child(child.name))
-                if child.is_directory:
-                    stack.append((child, where.child(child.name)))
 
 
 def path_of(tx: Transaction, id: InodeId) -> FsPath | None:

@@ -17,7 +17,6 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.inodes import QUOTA_UNSET, Quota
 from cairnfs.namesystem.lookup import (
-    check_subtree_access,
     directory_at,
     key_of,
     resolve_link,
@@ -26,6 +25,7 @@ from cairnfs.namesystem.lookup import (
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_superuser
 from cairnfs.namesystem.quotas import reported_quota, subtree
+from cairnfs.namesystem.subtree_access import check_subtree_access
 from cairnfs.store.base import Count
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction

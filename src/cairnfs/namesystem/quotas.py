@@ -4,7 +4,7 @@ Every directory carries the totals of everything below it, kept up by each
 operation that adds or removes something.  So a content summary, a quota check
 and the effect of moving a whole tree are known without adding anything up.
 (Whether the caller may see all of it is another question, which for all but the
-superuser takes a walk: `lookup.check_subtree_access`.)
+superuser takes a walk: `subtree_access`.)
 
 What a file takes of each storage type follows from a policy: as many types as it has replicas,
 wherever they really are, as in HDFS.  The file's row says which policy that is, so a policy that

@@ -9,11 +9,12 @@ from cairnfs.namesystem.counterparts import Names, Side
 from cairnfs.namesystem.identity import Finder
 from cairnfs.namesystem.inodes import Inode, Origin
 from cairnfs.namesystem.layers import child_of, owner_of_content
-from cairnfs.namesystem.lookup import Lookup, check_subtree_access, resolve_to_read
+from cairnfs.namesystem.lookup import Lookup, resolve_to_read
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_traverse
 from cairnfs.namesystem.snapshot_comparison import Comparison
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
+from cairnfs.namesystem.subtree_access import check_subtree_access
 from cairnfs.store.base import PRESENT
 from cairnfs.store.schema import Table
 from cairnfs.transaction.transaction import Transaction
