@@ -74,12 +74,17 @@ def measure(
         found = []
         for count in cores:
             local = directory / f"spark{inodes}-{count}"
-            settings = {"spark.master": f"local[{count}]", "spark.driver.memory": "2g"}
+            settings = {
+                "spark.master": f"local[{count}]",
+                "spark.driver.memory": "2g",
+                "spark.ui.showConsoleProgress": "false",
+            }
             spark = make_session(cluster.hadoop_settings(), local, settings)
             try:
                 scan = _Scan(spark, cluster, local, directories)
                 figures = scan.run(rounds, is_first=is_first and not found)
                 found.append({"inodes": inodes, "cores": count, **figures})
+                print(render(found[-1:]), flush=True)
             finally:
                 spark.stop()
         return found
