@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import os
 import statistics
 import tempfile
@@ -96,10 +97,20 @@ def _fill(cluster: Cluster, inodes: int) -> int:
     namenode.stop()
     directories = max(1, inodes // (FILES_OF_A_DIRECTORY + 1))
     sizes = [(f"d{n:06d}", FILES_OF_A_DIRECTORY) for n in range(directories)]
-    asyncio.run(fill(f"sqlite://{cluster.directory}/namespace.db", TOP, sizes))
+    address = f"sqlite://{cluster.directory}/namespace.db"
+    filling = multiprocessing.get_context("spawn").Process(target=_fill_here, args=(address, sizes))
+    filling.start()
+    filling.join()
+    if filling.exitcode:
+        raise SystemExit(f"filling {address} failed with exit code {filling.exitcode}")
     namenode.start()
     cluster.wait_for_namenode(namenode)
     return directories
+
+
+def _fill_here(address: str, sizes: Sequence[tuple[str, int]]) -> None:
+    """In a process of its own, whose memory is not the driver's."""
+    asyncio.run(fill(address, TOP, sizes))
 
 
 class _Scan:
