@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.running import run as run_cairn
 
 from cairnfs.cli.admin.leases import RECOVERING, explain
 from cairnfs.client.block_health import judge
@@ -50,17 +48,7 @@ def write(fs: FileSystem, path: str, replication: int = 2) -> None:
 
 def run(cluster: Cluster, *arguments: str, code: int = 0, **variables: str) -> str:
     """What `cairn admin` prints, on both streams."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cairnfs.cli", "admin", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        env={**os.environ, "CAIRN_FS": cluster.uri, **variables},
-    )
-    assert done.returncode == code, done.stdout
-    assert "Traceback" not in done.stdout
-    return done.stdout
+    return run_cairn(cluster, "admin", *arguments, code=code, **variables)
 
 
 def run_json(cluster: Cluster, *arguments: str, code: int = 0) -> Any:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.cli.running import run as run_cairn
 
 from cairnfs.cli.errors import CommandError
 from cairnfs.cli.snapshot.schedule import describe, parse_keep
 from cairnfs.client.filesystem import FileSystem, connect
 from cairnfs.client.records import SnapshotSchedule
 from cairnfs.testing.cluster import Cluster
-
-SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +40,7 @@ def directory(fs: FileSystem, request: pytest.FixtureRequest) -> str:
 
 def run(cluster: Cluster, *arguments: str, code: int = 0, **variables: str) -> str:
     """What `cairn snapshot` prints, on both streams."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cairnfs.cli", "snapshot", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        env={**os.environ, "CAIRN_FS": cluster.uri, **variables},
-    )
-    assert done.returncode == code, done.stdout
-    assert "Traceback" not in done.stdout
-    return done.stdout
+    return run_cairn(cluster, "snapshot", *arguments, code=code, **variables)
 
 
 def run_json(cluster: Cluster, *arguments: str) -> list[Any]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from urllib.request import urlopen
 
 import pytest
+from tests.cli.running import run as run_cairn
 
 from cairnfs.client.filesystem import FileSystem, connect
 from cairnfs.errors import (
@@ -19,8 +17,6 @@ from cairnfs.errors import (
     IOException,
 )
 from cairnfs.testing.cluster import Cluster
-
-SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +39,7 @@ def fs(cluster: Cluster) -> Iterator[FileSystem]:
 
 def run(cluster: Cluster, *arguments: str, code: int = 0, **variables: str) -> str:
     """What `cairn xattr` prints, on both streams."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cairnfs.cli", "xattr", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        env={**os.environ, "CAIRN_FS": cluster.uri, **variables},
-    )
-    assert done.returncode == code, done.stdout
-    assert "Traceback" not in done.stdout
-    return done.stdout
+    return run_cairn(cluster, "xattr", *arguments, code=code, **variables)
 
 
 def test_declare_and_list(cluster: Cluster, fs: FileSystem) -> None:

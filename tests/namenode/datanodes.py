@@ -21,6 +21,7 @@ from cairnfs.config import Control, FormatSettings, NameNodeSettings
 from cairnfs.errors import HdfsError, IOException
 from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
+from cairnfs.namenode.moves import MOVES_PER_NODE_MAX
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace, sqlite_url
 from cairnfs.namenode.redundancy import REDUNDANCY
@@ -516,6 +517,9 @@ class FakeCluster:
         """There is nothing left to do."""
         assert not self.checks()
         assert not self.count(Table.INVALIDATIONS)
+        if not len(self.namenode.moves):
+            free = {self.namenode.moves.free(node.record.uuid) for node in self.namenode.datanodes}
+            assert free <= {MOVES_PER_NODE_MAX}
         self.check_invariants()
 
     def check_invariants(self) -> None:

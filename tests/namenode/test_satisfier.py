@@ -263,6 +263,39 @@ def test_what_a_clone_has_without_rows_is_moved_by_its_own_policy(cluster: FakeC
     assert len(cluster.holders(block)) == 3
 
 
+@pytest.mark.parametrize("pages", [1, 2])
+def test_what_is_rolled_back_while_it_waits_is_not_missed(cluster: FakeCluster, pages: int) -> None:
+    """What is noted of it, a directory or a block, is noted of inodes that are gone then."""
+    cluster.add("a", "b", "c", types=ALL)
+    block = cluster.write("/d/e/f")
+    cluster.client.allow_snapshot("/d")
+    set_policy(cluster, "/d", "COLD")
+    for _ in range(pages):
+        cluster.thread.wait(cluster.namenode.satisfier._scan_subtrees())
+    cluster.client.create_snapshot("/d", "s")
+    cluster.client.rollback_snapshot("/d", "s")
+    cluster.thread.wait(cluster.namenode.duties.reclaim_everything())
+    settle(cluster)
+    assert cluster.types(block) == {"ARCHIVE": 3}
+
+
+def test_what_is_cloned_to_where_another_policy_holds_is_moved(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c", types=ALL)
+    block = cluster.write("/d/e/f")
+    cluster.client.mkdirs("/fast")
+    cluster.client.mkdirs("/plain")
+    set_policy(cluster, "/fast", "ALL_SSD")
+    settle(cluster)
+    cluster.client.allow_snapshot("/d")
+    cluster.client.create_snapshot("/d", "s")
+    cluster.client.clone_snapshot("/d", "s", "/plain/c")
+    assert not scans(cluster)  # it has the policy that it had
+    cluster.client.clone_snapshot("/d", "s", "/fast/c")
+    settle(cluster)
+    assert cluster.types(block) == {"SSD": 3}  # what one of them needs fast is fast
+    assert len(cluster.holders(block)) == 3
+
+
 # NameNodes that die.
 
 

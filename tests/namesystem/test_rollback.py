@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 from pathlib import Path
 
@@ -110,6 +111,25 @@ def test_a_file_is_rolled_back(fs: ScratchClient) -> None:
     assert fs.info("/f").length_bytes == 30
     assert fs.info("/f").mode == 0o644
     assert fs.get_content_summary("/").length_bytes == 30
+    clean(fs)
+
+
+def test_several_are_rolled_back_together_unless_one_is_in_another(fs: ScratchClient) -> None:
+    paths = ["/d", "/d-x", "/e", "/d/sub"]  # by their text, another one comes between two of them
+    for path in paths:
+        fs.mkdirs(path)
+        fs.allow_snapshot(path)
+    for path in paths:
+        fs.create_snapshot(path, "s")
+        fs.write(f"{path}/new", 1)
+    for order in itertools.permutations(paths):
+        with pytest.raises(SnapshotException, match="/d and /d/sub cannot be rolled back together"):
+            fs.rollback_snapshots(order, "s", "before")
+    with pytest.raises(SnapshotException, match="/e and /e cannot"):
+        fs.rollback_snapshots(["/e", "/d", "/e"], "s", "before")
+    assert all(fs.exists(f"{path}/new") for path in paths)
+    fs.rollback_snapshots(["/e", "/d/sub", "/d-x"], "s", "before")
+    assert [path for path in paths if fs.exists(f"{path}/new")] == ["/d"]
     clean(fs)
 
 

@@ -8,13 +8,15 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from tests.namesystem.test_rollback import clean, look
 from tests.namesystem.test_root_snapshot import settle
 from tests.namesystem.test_snapshots import build, change_something
 
 from cairnfs.config import NameNodeSettings
-from cairnfs.errors import HdfsError
+from cairnfs.errors import HdfsError, SnapshotException
 from cairnfs.namenode.embedded import NameNodeThread
+from cairnfs.namesystem import layers
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 
 STEPS = 60
@@ -68,6 +70,54 @@ def test_what_snapshots_show_of_it_stays(fs: ScratchClient) -> None:
         assert tree == shown["virtual"]
     fs.rollback_snapshot("/d", "virtual")
     assert look(fs, "/d") == shown["virtual"]
+    clean(fs)
+
+
+def test_who_is_rolled_back_again_and_again_does_not_get_deeper(
+    fs: ScratchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though all snapshots are kept; a directory below that is changed in each of them, too."""
+    monkeypatch.setattr(layers, "LAYERS_MAX", 3)
+    build(fs)
+    fs.allow_snapshot("/d")
+    shown = {}
+    for number in range(8):
+        fs.write(f"/d/x/deep/{number}", number)
+        fs.create_snapshot("/d", f"s{number}")
+        shown[f"s{number}"] = look(fs, f"/d/.snapshot/s{number}")
+        fs.delete(f"/d/x/deep/{number}")
+        fs.rollback_snapshot("/d", f"s{number}")
+        settle(fs)
+        assert look(fs, "/d") == shown[f"s{number}"]
+        rows = fs.dump()
+        way = [rows[path].inode for path in ("/d", "/d/x", "/d/x/deep") if path in rows]
+        assert max(layers.depth_of(inode.origin) for inode in way) <= 3
+    for name, tree in shown.items():
+        assert look(fs, f"/d/.snapshot/{name}") == tree
+    for name in ("s7", "s0", "s5"):
+        fs.rollback_snapshot("/d", name)
+        settle(fs)
+        assert look(fs, "/d") == shown[name]
+    clean(fs)
+
+
+def test_before_rows_grow_too_deep_to_be_read_it_is_refused(
+    fs: ScratchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layers, "ORIGINS_MAX", 4)
+    build(fs)
+    fs.allow_snapshot("/d")
+    for number in range(5):  # faster than they are settled
+        fs.create_snapshot("/d", f"s{number}")
+        if number < 4:
+            fs.rollback_snapshot("/d", f"s{number}")
+    before = look(fs, "/d")
+    with pytest.raises(SnapshotException, match="comes from 4 others, one through another"):
+        fs.rollback_snapshot("/d", "s4")
+    with pytest.raises(SnapshotException, match="comes from 4 others, one through another"):
+        fs.clone_snapshot("/d", "s4", "/copy")
+    assert look(fs, "/d") == before
+    fs.rollback_snapshot("/d", "s3")
     clean(fs)
 
 

@@ -180,7 +180,9 @@ def test_one_who_is_not_heard_of_loses_the_view(fast_fs: ScratchClient) -> None:
     build(fs)
 
     def close_forgotten() -> int:
-        return fs.namenode.wait(run(fs.namenode.namenode.runner, Call(close_forgotten_views, ())))
+        call = Call(close_forgotten_views, ())
+        closed: int = fs.namenode.wait(run(fs.namenode.namenode.runner, call))
+        return closed
 
     heard, forgotten = fs.open_view("/d"), fs.open_view("/")
     fs.clock.advance(VIEW_LIMIT_MS)

@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
+from tests.cli.running import run
 from tests.policies.clusters import types_of, wait_for_types, write
 
 import cairnfs
 from cairnfs.testing.cluster import Cluster
-
-SECONDS = 180.0
-
-
-def run(cluster: Cluster, *arguments: str, code: int = 0) -> str:
-    """What a command prints, on both streams."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cairnfs.cli", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        env={**os.environ, "CAIRN_FS": cluster.uri},
-    )
-    assert done.returncode == code, done.stdout
-    return done.stdout
 
 
 def test_a_policy_is_chosen_and_waited_for(

@@ -29,9 +29,7 @@ from cairnfs.blocks.replication import (
 )
 from cairnfs.blocks.topology import ClusterView, DataNodeView, StorageState
 
-ITERATION_BYTES_MAX = (
-    10 << 30
-)  # from or to a DataNode in one iteration (dfs.balancer.max-size-to-move)
+ITERATION_BYTES_MAX = 10 << 30  # from or to a DataNode (dfs.balancer.max-size-to-move)
 
 # What is in memory does not stay there, and what is provided is elsewhere.
 MOVABLE = tuple(

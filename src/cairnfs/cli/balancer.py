@@ -255,9 +255,10 @@ def _show_end(now: Balancing) -> None:
     text = text.format(idle=now.parameters.idle_iterations)
     took_s = ((now.ended_ms or now.started_ms) - now.started_ms) / 1000
     blocks = "1 block" if now.moved_blocks == 1 else f"{now.moved_blocks} blocks"
+    iterations = "1 iteration" if now.iteration == 1 else f"{now.iteration} iterations"
     Output().print(
-        f"{text} {format_bytes(now.moved_bytes)} in {blocks} were moved in {now.iteration}"
-        f" iterations, {took_s:.0f} s."
+        f"{text} {format_bytes(now.moved_bytes)} in {blocks} were moved in {iterations},"
+        f" {took_s:.0f} s."
     )
 
 

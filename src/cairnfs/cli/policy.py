@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cairnfs.client.records import StoragePolicy, StoragePolicyWork
 
 INTERVAL_S = 0.2
+REST_FACTOR = 20  # between two questions, of what the last one took
 _IF_DENIED = "; who may write to a file or directory chooses its policy (HADOOP_USER_NAME=...)"
 
 
@@ -143,10 +144,14 @@ def _end(fs: FileSystem, given: argparse.Namespace, done: str) -> int:
 
 def _wait(fs: FileSystem) -> StoragePolicyWork:
     with Waiting("moving replicas") as waiting:
-        while not (work := fs.storage_policy_work()).is_done:
+        while True:
+            asked_s = time.monotonic()
+            work = fs.storage_policy_work()
+            if work.is_done:
+                return work
             waiting.what = f"moving replicas ({describe(work)})"
-            time.sleep(INTERVAL_S)
-    return work
+            took_s = time.monotonic() - asked_s  # the NameNode counts, and has other work to do
+            time.sleep(max(INTERVAL_S, REST_FACTOR * took_s))
 
 
 def describe(work: StoragePolicyWork) -> str:

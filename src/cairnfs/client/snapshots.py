@@ -112,6 +112,13 @@ class Snapshots(Namespace):
             return [Snapshot(status, None, is_deleted=False) for status in listed]
         return [decode_snapshot(entry) for entry in response.snapshotList.snapshotListing]
 
+    def find_snapshot(self, path: PathLike, name: str) -> Snapshot | None:
+        """The snapshot of that name of a directory, if it has one."""
+        for snapshot in self.list_snapshots(path):
+            if snapshot.status.name == name and not snapshot.is_deleted:
+                return snapshot
+        return None
+
     # What has changed
 
     def get_snapshot_diff_report(

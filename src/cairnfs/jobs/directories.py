@@ -61,10 +61,10 @@ def find_snapshot(fs: cairnfs.FileSystem, directory: Directory, name: str) -> Sn
     status = fs.get_file_info(directory.path)
     if status is None or not status.is_directory:
         raise FileNotFoundException(f"Directory does not exist: {directory.path}")
+    found = fs.find_snapshot(directory.path, name) if status.is_snapshottable else None
+    if found is not None:
+        return found
     listed = fs.list_snapshots(directory.path) if status.is_snapshottable else []
-    for snapshot in listed:
-        if snapshot.status.name == name and not snapshot.is_deleted:
-            return snapshot
     names = ", ".join(each.status.name for each in listed)
     there_are = f"there are {names}" if names else "there are none: take one with cairn snapshot"
     raise SnapshotException(f"{directory.path} has no snapshot {name!r}; {there_are}")

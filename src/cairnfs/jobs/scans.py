@@ -90,11 +90,11 @@ def find_past(fs: FileSystem, directory: Directory, name: str) -> Past:
     above = directory
     while True:
         status = fs.get_file_info(above.path)
-        listed = fs.list_snapshots(above.path) if status and status.is_snapshottable else []
-        for snapshot in listed:
-            if snapshot.status.name == name and not snapshot.is_deleted:
+        if status is not None and status.is_snapshottable:
+            found = fs.find_snapshot(above.path, name)
+            if found is not None:
                 below = directory.path[len(above.path) :].strip("/")
-                return Past(above.snapshot(name) / (below or "."), snapshot.status.mtime_ms)
+                return Past(above.snapshot(name) / (below or "."), found.status.mtime_ms)
         if above.path == "/":
             raise SnapshotException(
                 f"neither {directory.path} nor a directory above it has a snapshot {name!r}"

@@ -1,19 +1,18 @@
 """The balancer: replicas go from full DataNodes to empty ones, when somebody has asked for it.
 
 It is part of the redundancy duty, as the satisfier is, and moves replicas as that does.  The row of
-`namesystem.balancing` says whether there is anything to do.  A *iteration* measures the cluster and
-pairs DataNodes (`blocks.balancing`); then, for each that is to give something, it looks through the
-replicas on its volumes, a page at a time, and has those moved that may go to one of its takers.
-Of a replica that has arrived the old one is too many, and is deleted as any.  When all of them are
-gone, and DataNodes have said how full they are now, the next iteration begins.
+`namesystem.balancing` says whether there is anything to do.  An *iteration* measures the cluster
+and pairs DataNodes (`blocks.balancing`); then, for each that is to give something, it looks
+through the replicas on its volumes, a page at a time, and has those moved that may go to one of its
+takers.  Of a replica that has arrived the old one is too many, and is deleted as any.  When all of
+them are gone, and DataNodes have said how full they are now, the next iteration begins.
 
-A iteration is in memory.  When the NameNode ends, the next one begins a iteration of its own.
+An iteration is in memory.  When the NameNode ends, the next one begins an iteration of its own.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -28,7 +27,7 @@ from cairnfs.blocks.records import (
 )
 from cairnfs.blocks.relocation import Move
 from cairnfs.blocks.topology import DataNodeView
-from cairnfs.namenode.moves import MOVES_PER_NODE_MAX, Mover, MovingDuty, Outcome
+from cairnfs.namenode.moves import BLOCKS_PAGE, Mover, MovingDuty, Outcome
 from cairnfs.namesystem.balancing import (
     BALANCING_KEY,
     BalancerParameters,
@@ -47,13 +46,12 @@ from cairnfs.transaction.runner import run
 log = logging.getLogger(__name__)
 
 REPLICAS_PAGE = 200  # rows of a volume looked at in one step
-BLOCKS_PAGE = 200  # blocks under way, or just arrived, looked at in one step
 CHECKS_PAGE = 500
 LARGE_BYTES = 10 << 20  # those come first, and others if they don't suffice
 ENOUGH = 0.05  # an exchange that lacks no more than this part is done
 ITERATION_LIMIT_S = 1200.0  # dfs.balancer.max-iteration-time
 SETTLING_LIMIT_S = 60.0  # for old replicas to be deleted
-IDLE_PAUSE_S = 2.0  # after a iteration in which nothing could be moved
+IDLE_PAUSE_S = 2.0  # after an iteration in which nothing could be moved
 
 
 @dataclass(slots=True)
@@ -133,7 +131,7 @@ class Balancer(MovingDuty):
         if self._safe_mode.is_on:
             return 0
         found = (await self._store.read(Reading(keys=[BALANCING_KEY]))).rows.get(BALANCING_KEY)
-        balancing: Balancing | None = None if found is None else decode(_TABLE, found.data)
+        balancing: Balancing | None = None if found is None else decode(Table.BALANCING, found.data)
         if self._moves.of(Mover.BALANCER) and balancing is not None:
             await self._follow(balancing)
         if balancing is None or not balancing.is_running:
@@ -260,10 +258,8 @@ class Balancer(MovingDuty):
 
     async def _give_from(self, giver: _Giver) -> bool:
         """Have replicas of a page moved; True if all of it was looked at."""
-        counts = self._moves.count_by_node()
-        free = MOVES_PER_NODE_MAX - counts[giver.node.uuid]
-        takers = [uuid for uuid in giver.takers() if counts[uuid] < MOVES_PER_NODE_MAX]
-        if free <= 0 or not takers:
+        takers = [uuid for uuid in giver.takers() if self._moves.free(uuid) > 0]
+        if self._moves.free(giver.node.uuid) <= 0 or not takers:
             return False
         scan = Scan(Table.REPLICAS, giver.volumes[giver.volume], giver.after, REPLICAS_PAGE)
         rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
@@ -277,21 +273,19 @@ class Balancer(MovingDuty):
         ]
         found = await run(self._runner, Call(inspect_blocks, (fitting,))) if fitting else []
         for facts in found:
-            if not free:  # the rest of the page is for later
+            if self._moves.free(giver.node.uuid) <= 0:  # the rest of the page is for later
                 return False
-            move = None if facts is None else self._choose(facts, giver, counts)
+            move = None if facts is None else self._choose(facts, giver)
             if (
                 facts is not None
                 and move is not None
                 and self._moves.order(Mover.BALANCER, facts.block, [move])
             ):
                 giver.left[move.target.node.uuid] -= facts.block.replica_bytes
-                counts[move.target.node.uuid] += 1
-                free -= 1
         giver.advance(rows[-1].key[2] if len(rows) == REPLICAS_PAGE else b"")
         return True
 
-    def _choose(self, facts: BlockFacts, giver: _Giver, counts: Counter[str]) -> Move | None:
+    def _choose(self, facts: BlockFacts, giver: _Giver) -> Move | None:
         """Where a block is to go, if it may go at all."""
         if (
             facts.news is not None
@@ -303,7 +297,7 @@ class Balancer(MovingDuty):
         view = self._redundancy.view_of(facts)
         for uuid in giver.takers():
             node = self._datanodes.cluster.node(uuid)
-            if node is None or counts[uuid] >= MOVES_PER_NODE_MAX:
+            if node is None or self._moves.free(uuid) <= 0:
                 continue
             exchange = Exchange(giver.node, node, giver.type, giver.left[uuid])
             move = choose_move(view, self._datanodes.cluster, exchange)
@@ -315,9 +309,8 @@ class Balancer(MovingDuty):
 
     async def _follow(self, balancing: Balancing) -> None:
         """See which replicas have arrived; also those of a balancing that was stopped."""
-        under_way = self._moves.of(Mover.BALANCER)
         arrived: list[BlockFacts] = []
-        for page in _pages(under_way):
+        for page in self._moves.of(Mover.BALANCER):
             found = await run(self._runner, Call(inspect_blocks, (page,)))
             for block_id, facts in zip(page, found, strict=True):
                 if facts is None:
@@ -348,9 +341,6 @@ class Balancer(MovingDuty):
                 iteration.changed_s = self._datanodes.now_s()
 
 
-_TABLE = Table.BALANCING
-
-
 def _takes_part(node: DataNode, parameters: BalancerParameters) -> bool:
     is_included = not parameters.included or _is_named(node, parameters.included)
     return is_included and not _is_named(node, parameters.excluded)
@@ -361,8 +351,3 @@ def _is_named(node: DataNode, names: Sequence[str]) -> bool:
     hosts = (node.ip_address, node.host_name)
     own = {*hosts, *(f"{host}:{node.transfer_port}" for host in hosts)}
     return not own.isdisjoint(names)
-
-
-def _pages(ids: Sequence[BlockId]) -> Iterator[list[BlockId]]:
-    for start in range(0, len(ids), BLOCKS_PAGE):
-        yield list(ids[start : start + BLOCKS_PAGE])

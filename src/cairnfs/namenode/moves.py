@@ -28,6 +28,7 @@ from cairnfs.transaction.runner import Runner
 log = logging.getLogger(__name__)
 
 MOVES_PER_NODE_MAX = 32  # under way, from or to a DataNode
+BLOCKS_PAGE = 200  # blocks whose moves are looked after by one transaction
 MOVE_LIMIT_S = 120.0  # what is not there by then is given up, unless others arrive meanwhile
 
 
@@ -61,6 +62,7 @@ class Moves:
     def __init__(self, datanodes: DataNodes) -> None:
         self._datanodes = datanodes
         self._pending: dict[BlockId, PendingMoves] = {}
+        self._of_node: Counter[str] = Counter()  # moves that a DataNode takes part in
         self._arrived_s: dict[str, float] = {}  # when a DataNode last got a replica
 
     def __len__(self) -> int:
@@ -69,32 +71,30 @@ class Moves:
     def __contains__(self, block_id: BlockId) -> bool:
         return block_id in self._pending
 
-    def of(self, mover: Mover) -> list[BlockId]:
-        """The blocks that are moved for one of them."""
-        return [id for id, pending in self._pending.items() if pending.mover is mover]
+    def of(self, mover: Mover) -> list[list[BlockId]]:
+        """The blocks that are moved for one of them, in pages."""
+        ids = [id for id, pending in self._pending.items() if pending.mover is mover]
+        return [ids[at : at + BLOCKS_PAGE] for at in range(0, len(ids), BLOCKS_PAGE)]
 
     def forget(self, block_id: BlockId) -> None:
         """The block is gone, or nobody cares any more."""
-        self._pending.pop(block_id, None)
+        pending = self._pending.pop(block_id, None)
+        if pending is not None:
+            self._of_node.subtract(_nodes_of(pending.moves))
 
     def forget_all(self) -> None:
         """It is for another NameNode to give commands."""
         self._pending.clear()
+        self._of_node.clear()
         self._arrived_s.clear()
 
-    def count_by_node(self) -> Counter[str]:
-        """How many moves each DataNode takes part in."""
-        return Counter(
-            uuid
-            for pending in self._pending.values()
-            for move in pending.moves
-            for uuid in {move.source.uuid, move.target.node.uuid}
-        )
+    def free(self, uuid: str) -> int:
+        """How many moves more a DataNode may take part in."""
+        return MOVES_PER_NODE_MAX - self._of_node[uuid]
 
     def busy(self) -> set[str]:
         """DataNodes that have as many moves as they may have."""
-        counts = self.count_by_node()
-        return {uuid for uuid, count in counts.items() if count >= MOVES_PER_NODE_MAX}
+        return {uuid for uuid, count in self._of_node.items() if count >= MOVES_PER_NODE_MAX}
 
     def order(self, mover: Mover, block: Block, moves: Sequence[Move]) -> bool:
         """Have DataNodes move replicas of a block; False if none can be told to."""
@@ -116,8 +116,10 @@ class Moves:
                 move.target.node.address,
             )
         if ordered:
+            self.forget(block.id)
             now_s = self._datanodes.now_s()
             self._pending[block.id] = PendingMoves(mover, tuple(ordered), now_s)
+            self._of_node.update(_nodes_of(ordered))
         return bool(ordered)
 
     def settle(self, facts: BlockFacts) -> Outcome:
@@ -132,7 +134,7 @@ class Moves:
                 self._arrived_s[move.target.node.uuid] = self._datanodes.now_s()
         if any(self._is_at_it(move, pending) for move in missing):
             return Outcome.UNDER_WAY
-        del self._pending[facts.block.id]
+        self.forget(facts.block.id)
         return Outcome.GIVEN_UP if missing else Outcome.ARRIVED
 
     def _kept_at(self, storages: Iterable[StorageNumber]) -> set[tuple[str, int]]:
@@ -167,6 +169,11 @@ class MovingDuty:
     _redundancy: Redundancy
     _safe_mode: SafeMode
     _moves: Moves
+
+
+def _nodes_of(moves: Iterable[Move]) -> list[str]:
+    """The DataNodes of some moves: one for each within a node, else both."""
+    return [uuid for move in moves for uuid in {move.source.uuid, move.target.node.uuid}]
 
 
 def _place(move: Move) -> tuple[str, int]:

@@ -46,7 +46,8 @@ class Satisfier(MovingDuty):
         if self._safe_mode.is_on:
             return 0
         scanned = await self._scan_subtrees()
-        await self._look_at(self._moves.of(Mover.SATISFIER))
+        for page in self._moves.of(Mover.SATISFIER):
+            await self._look_at(page)
         placed = await self._take_page(PlacementQueue.TO_DO)
         retried = await self._retry()
         return scanned + placed + retried

@@ -118,7 +118,7 @@ def begin_iteration(
     known = _running(tx, started_ms)
     if known is None:
         return None
-    # A iteration that a NameNode's death has cut short is none in which nothing could be moved.
+    # An iteration that a NameNode's death has cut short is none in which nothing could be moved.
     state = BalancingState.IN_PROGRESS
     if not left_bytes:
         state = BalancingState.BALANCED

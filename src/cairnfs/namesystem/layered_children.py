@@ -2,6 +2,9 @@
 
 Its own rows, its whiteouts, and the same of each of its origins (`layers`) are read side by side.
 What goes before hides what comes after it under the same name.
+
+Much may be hidden, of what was deleted since.  `children_of` looks through all of that until its
+page is full; `some_children_of` ends with what it has, for a transaction that is to be short.
 """
 
 from __future__ import annotations
@@ -18,7 +21,16 @@ from cairnfs.store.base import Key
 from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import Rows, ask_all
 
+NAMES_MAX = 1000  # looked at for `some_children_of`, hidden or not
+
 _PAGE = 2000  # rows read at a time: more than a listing asks for
+
+
+class SomeChildren(NamedTuple):
+    """Some of a directory, and behind which name it goes on; empty: nowhere."""
+
+    children: list[Inode]
+    after: bytes
 
 
 def children_of(rows: Rows, directory: Inode, after: bytes, limit: int) -> list[Inode]:
@@ -26,16 +38,26 @@ def children_of(rows: Rows, directory: Inode, after: bytes, limit: int) -> list[
     if directory.origin is None:
         return [child for _, child in rows.scan(Table.INODES, directory.children_id, after, limit)]
     page: list[Inode] = []
-    last = b""
-    for name, _, child in _in_order(rows, directory, after, limit):
-        if name == last:
-            continue  # hidden by what goes before it
-        last = name
+    for _, child in _by_names(rows, directory, after, limit):
         if child is not None:
             page.append(child)
             if len(page) == limit:
                 break
     return page
+
+
+def some_children_of(rows: Rows, directory: Inode, after: bytes, limit: int) -> SomeChildren:
+    """A page that may have fewer than there are, or none: it looks at NAMES_MAX names at most."""
+    if directory.origin is None:
+        page = children_of(rows, directory, after, limit)
+        return SomeChildren(page, page[-1].name if len(page) == limit else b"")
+    page = []
+    for looked_at, (name, child) in enumerate(_by_names(rows, directory, after, limit), 1):
+        if child is not None:
+            page.append(child)
+        if len(page) == limit or looked_at == NAMES_MAX:
+            return SomeChildren(page, name)
+    return SomeChildren(page, b"")
 
 
 _Found = tuple[bytes, int, Inode | None]
@@ -57,11 +79,12 @@ class _Layer(NamedTuple):
         return self.rows.scan(self.table, self.content_id, after, size)
 
     def read_on(self, page: list[tuple[Key, Any]], size: int) -> Iterator[_Found]:
-        """What this page stands for, and those behind it."""
+        """What this page stands for, and those behind it, which grow: the first one mostly does."""
         while page:
             yield from self._found(page)
             if len(page) < size:
                 return
+            size = min(2 * size, _PAGE)
             page = self.read(page[-1][0][2], size)
 
     def _found(self, page: list[tuple[Key, Any]]) -> list[_Found]:
@@ -71,6 +94,17 @@ class _Layer(NamedTuple):
         if origin is None:
             return [(key[2], depth, child) for key, child in page]
         return [(key[2], depth, virtual(child, origin)) for key, child in page]
+
+
+def _by_names(
+    rows: Rows, directory: Inode, after: bytes, limit: int
+) -> Iterator[tuple[bytes, Inode | None]]:
+    """Each name once, with what it stands for; None: nothing, it is hidden."""
+    last = b""
+    for name, _, child in _in_order(rows, directory, after, limit):
+        if name != last:
+            yield name, child
+        last = name  # hides what comes after it under this name
 
 
 def _in_order(rows: Rows, directory: Inode, after: bytes, limit: int) -> Iterator[_Found]:

@@ -11,16 +11,21 @@ from there.  So either is made in constant time, whatever is below.
 
 The origin of a directory is held by a *pin*: a snapshot that nobody sees, counted by those who
 have their origin there.
+
+The content of an origin may itself have come from elsewhere, and so on: whoever looks goes through
+all of them.  `layered_key` tells the deep ones apart, which are settled at once.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 
 import msgspec
 
 from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.records import Block, block_key
+from cairnfs.errors import SnapshotException
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin, Place
 from cairnfs.store.base import Count, Key, Totals
 from cairnfs.store.schema import NUMBER, PAIR, Table
@@ -28,6 +33,9 @@ from cairnfs.transaction.moments import Moment, moment_key
 from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import Rows
 from cairnfs.transaction.transaction import Counts, Transaction
+
+LAYERS_MAX = 16  # origins, one behind another, that are left as they are
+ORIGINS_MAX = 400  # a row with so many can be read; one with a thousand could not be
 
 _INODES = int(Table.INODES)
 _WHITEOUTS = int(Table.WHITEOUTS)
@@ -55,6 +63,13 @@ class Identity(msgspec.Struct, frozen=True, array_like=True, gc=False):
     inode_id: InodeId
 
 
+class LayeredQueue(enum.IntEnum):
+    """Which directories wait there for rows of their own."""
+
+    UNSETTLED = 0  # until nobody sees a snapshot of the origin's moment
+    DEEP = 1  # not at all: there are more than LAYERS_MAX
+
+
 class Layered(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A note that a directory has an origin, in the order of the origins' TxIDs."""
 
@@ -76,7 +91,18 @@ def content_key(content_id: int) -> Key:
 
 
 def layered_key(origin: Origin, inode_id: int) -> Key:
-    return (Table.LAYERED, 0, PAIR.pack(origin.txid, inode_id))
+    is_deep = depth_of(origin) > LAYERS_MAX
+    queue = LayeredQueue.DEEP if is_deep else LayeredQueue.UNSETTLED
+    return (Table.LAYERED, queue, PAIR.pack(origin.txid, inode_id))
+
+
+def depth_of(origin: Origin | None) -> int:
+    """How many origins are one behind another."""
+    depth = 0
+    while origin is not None:
+        depth += 1
+        origin = origin.below
+    return depth
 
 
 def identity_key(identity: int) -> Key:
@@ -170,6 +196,11 @@ def pin(
     is_own: bool = False,
 ) -> Origin:
     """Hold a directory as it was after a TxID, as an origin for another one."""
+    if depth_of(below) >= ORIGINS_MAX:
+        raise SnapshotException(
+            f"What is in this snapshot comes from {ORIGINS_MAX} others, one through another, and"
+            " not yet from fewer: it can be read and copied, but neither cloned nor rolled back to"
+        )
     number = tx.next_inode_id()
     tx.put_new(moment_key(txid, number), Moment(txid, inode_id))
     tx.add(number, _PINNED)

@@ -19,13 +19,21 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from cairnfs.blocks.placing import PlacementQueue
 from cairnfs.blocks.policies import DEFAULT
 from cairnfs.namesystem.attribute_rules import AttributeKind, resolve, take_step
-from cairnfs.namesystem.inheritance import STORAGE_POLICY, decide, find_declaration, steps
+from cairnfs.namesystem.inheritance import (
+    STORAGE_POLICY,
+    decide,
+    decide_then,
+    find_declaration,
+    steps,
+)
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import Lookup
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED, policy_of
+from cairnfs.namesystem.snapshot_records import Snapshot
 from cairnfs.store.base import Key
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.records import register
@@ -148,13 +156,39 @@ def note_move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode
 
 
 def note_rollback(tx: Transaction, lookup: Lookup, restored: Inode) -> None:
-    """A directory or file has gone back to an earlier state, and with it what was chosen then."""
+    """A directory or file has gone back to an earlier state, and with it what was chosen then.
+
+    What was still to be looked at or moved below is known by inodes that are not there any more.
+    """
     if not is_used(lookup.inodes[0]):
         return
     after = policy_id_at((*lookup.ancestors, restored))
     tx.need((*_marks_of(lookup.inodes), scan_key(restored.id)))
-    if not is_same(policy_id_of(lookup), after) or _is_marked(tx, restored):
+    if (
+        not is_same(policy_id_of(lookup), after)
+        or _is_marked(tx, restored)
+        or _is_anything_left(tx)
+    ):
         request_scan(tx, restored)
+
+
+def note_clone(
+    tx: Transaction, source: Lookup, snapshot: Snapshot, destination: Lookup, clone: Inode
+) -> None:
+    """What was made of a snapshot has the policy of the directory that it has come into.
+
+    Its blocks are where those of the original are, or were when that was deleted.
+    """
+    if not is_used(destination.inodes[0]):
+        return
+    then = decide_then(snapshot, STORAGE_POLICY, AttributeKind.FOLLOWS_PATH).value
+    after = policy_id_at(destination.inodes)
+    if (
+        not is_same(policy_id_of(source), after)
+        or not is_same(then[0] if then else POLICY_UNSPECIFIED, after)
+        or _is_marked(tx, snapshot.root)
+    ):
+        request_scan(tx, clone)
 
 
 def _is_trash(path: FsPath) -> bool:
@@ -166,6 +200,12 @@ def _mark(tx: Transaction, directories: Sequence[Inode]) -> None:
         key = mark_key(directory.id)
         if tx.get(key) is None:
             tx.put(key, PolicyMark())
+
+
+def _is_anything_left(tx: Transaction) -> bool:
+    """Whether subtrees are to be looked at, or blocks to be moved, wherever that may be."""
+    queues = [(Table.PLACEMENTS, int(queue)) for queue in PlacementQueue]
+    return any(tx.scan(table, a, b"", 1) for table, a in [(Table.POLICY_SCANS, 0), *queues])
 
 
 def _is_marked(tx: Transaction, inode: Inode) -> bool:

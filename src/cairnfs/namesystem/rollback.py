@@ -54,7 +54,7 @@ from cairnfs.namesystem.lookup import (
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
-from cairnfs.namesystem.policy_changes import note_rollback
+from cairnfs.namesystem.policy_changes import note_clone, note_rollback
 from cairnfs.namesystem.quotas import add_entry, subtree
 from cairnfs.namesystem.snapshot_records import ROOT_SNAPSHOT_KEY, RootSnapshot, Snapshot
 from cairnfs.namesystem.snapshots import (
@@ -101,7 +101,8 @@ def rollback_snapshots(
 ) -> tuple[str, ...]:
     """The same for several, each to its snapshot of that name: all of them, or none."""
     found = [resolve_owned(tx, caller, path)[0].path for path in paths]
-    for above, below in itertools.permutations(found, 2):
+    found.sort(key=lambda path: path.components)  # what is below a directory comes next to it
+    for above, below in itertools.pairwise(found):
         if above == below or above.is_ancestor_of(below):
             raise SnapshotException(
                 f"{above} and {below} cannot be rolled back together: one is in the other"
@@ -220,6 +221,7 @@ def clone_snapshot(
         declared=(),
     )
     clone = inheritance.cloned(lookup.inodes[0], snapshot, clone, tx.txid)
+    note_clone(tx, source, snapshot, lookup, clone)
     then = tx.at(snapshot.txid)
     if clone.is_directory:
         root = snapshot.root

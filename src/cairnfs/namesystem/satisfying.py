@@ -22,7 +22,7 @@ from cairnfs.blocks.placing import Placement, put_placements, settle_placements
 from cairnfs.blocks.policies import DEFAULT
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.layered_children import children_of
+from cairnfs.namesystem.layered_children import some_children_of
 from cairnfs.namesystem.layers import materialize, shared_blocks
 from cairnfs.namesystem.lookup import Lookup, key_of, path_of, resolve
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
@@ -42,7 +42,8 @@ from cairnfs.transaction.rows import ask_all
 from cairnfs.transaction.transaction import Transaction
 
 SCAN_PAGE = 64  # inodes looked at by one transaction: other callers wait for it
-BLOCKS_PAGE = 64  # a file with more blocks is looked at by itself, so many at a time
+FILE_BLOCKS_MAX = 8  # a file with more is looked at by itself
+BLOCKS_PAGE = 64  # so many of its blocks at a time
 
 SATISFIED_KEY: Key = (int(Table.SATISFIED), 0, b"")
 
@@ -99,11 +100,12 @@ def get_satisfied(tx: Transaction) -> Satisfied:
 
 
 def _scan_directory(tx: Transaction, lookup: Lookup, directory: Inode, after: bytes) -> bytes:
-    """Queue the blocks of a page of files, and put the directories among them down; the last."""
-    page = children_of(tx, directory, after, SCAN_PAGE)
+    """Queue the blocks of some files, and put directories down; where the next page begins."""
+    page, after = some_children_of(tx, directory, after, SCAN_PAGE)
     tx.need(scan_key(child.id) for child in page if not child.is_symlink)
     files = [child for child in page if child.is_file and child.block_count]
-    small = [file for file in files if file.block_count <= BLOCKS_PAGE or file.is_virtual]
+    large = [file for file in files if _is_large(file)]
+    small = [file for file in files if not _is_large(file)]
     blocks = ask_all(lambda file: _blocks_of(tx, file), small)
     queued: list[tuple[BlockId, int]] = []
     for file, of_file in zip(small, blocks, strict=True):
@@ -116,11 +118,15 @@ def _scan_directory(tx: Transaction, lookup: Lookup, directory: Inode, after: by
     for child in page:
         if child.is_directory:
             request_scan(tx, materialize(tx, (directory, child))[-1])
-    for file in files:
-        if file.block_count > BLOCKS_PAGE and not file.is_virtual:
-            request_scan(tx, file)
-    _count(tx, scanned=len(page), queued=len(queued))
-    return page[-1].name if len(page) == SCAN_PAGE else b""
+    for file in large:
+        request_scan(tx, file)
+    _count(tx, scanned=len(page) - len(large), queued=len(queued))
+    return after
+
+
+def _is_large(file: Inode) -> bool:
+    """Whether it is looked at by itself; what has no row cannot be."""
+    return file.block_count > FILE_BLOCKS_MAX and not file.is_virtual
 
 
 def _scan_file(tx: Transaction, file: Inode, after: bytes) -> bytes:

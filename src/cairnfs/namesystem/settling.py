@@ -2,8 +2,9 @@
 
 A clone, or a directory that was rolled back, holds its origin, and so everything that was there
 at that moment, also what has been deleted since.  As long as the snapshot is there, that
-costs nothing.  Once it is deleted, this ends it: in bounded steps, each a transaction of its
-own, so it can stop and go on anywhere, on any NameNode.  To readers nothing changes.
+costs nothing.  Once it is deleted, this ends it, and also if there are too many origins, one
+behind another: in bounded steps, each a transaction of its own, so it can stop and go on
+anywhere, on any NameNode.  To readers nothing changes.
 
 Invariant: a name that an origin has, and that was settled, stays so; whoever takes it out of the
 directory leaves a whiteout.
@@ -15,7 +16,7 @@ import msgspec
 
 from cairnfs.namesystem.delete import Orphan, orphan_key
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.namesystem.layered_children import children_of
+from cairnfs.namesystem.layered_children import some_children_of
 from cairnfs.namesystem.layers import (
     Layered,
     identity_key,
@@ -49,10 +50,10 @@ def settle(tx: Transaction, key: Key) -> None:
     elif directory.origin is None:
         _forget_whiteouts(tx, key, directory)
     else:
-        page = children_of(tx, directory, note.after, SETTLE_BATCH)
+        page, after = some_children_of(tx, directory, note.after, SETTLE_BATCH)
         _give_rows(tx, directory, page)
-        if len(page) == SETTLE_BATCH:
-            tx.put(key, Layered(page[-1].name))
+        if after:
+            tx.put(key, Layered(after))
         else:
             _leave_origin(tx, directory)
 

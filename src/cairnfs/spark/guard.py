@@ -70,11 +70,7 @@ def _go_back(fs: cairnfs.FileSystem, guard: Guard, error: BaseException) -> None
 
 
 def _make_up_for_a_killed_run(fs: cairnfs.FileSystem, guard: Guard) -> None:
-    left = [
-        path
-        for path in guard.paths
-        if any(each.status.name == guard.name for each in fs.list_snapshots(path))
-    ]
+    left = [path for path in guard.paths if fs.find_snapshot(path, guard.name) is not None]
     if len(left) == len(guard.paths):
         fs.rollback_snapshots(guard.paths, guard.name)
     elif left:

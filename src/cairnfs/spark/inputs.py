@@ -50,17 +50,17 @@ def find_input(url: str, snapshot: str) -> Input:
     """A directory as it is in a snapshot that was taken already."""
     with cairnfs.connect(url) as fs:
         path = fs.absolute_path(url)
-        for each in fs.list_snapshots(path):
-            if each.status.name == snapshot:
-                return Input(
-                    url=f"{url.rstrip('/')}/.snapshot/{snapshot}",
-                    directory=path,
-                    snapshot=snapshot,
-                    snapshot_id=each.id,
-                    inode_id=each.status.id,
-                    taken_ms=each.status.mtime_ms,
-                )
-    raise SnapshotException(f"{path} has no snapshot {snapshot}")
+        found = fs.find_snapshot(path, snapshot)
+    if found is None:
+        raise SnapshotException(f"{path} has no snapshot {snapshot}")
+    return Input(
+        url=f"{url.rstrip('/')}/.snapshot/{snapshot}",
+        directory=path,
+        snapshot=snapshot,
+        snapshot_id=found.id,
+        inode_id=found.status.id,
+        taken_ms=found.status.mtime_ms,
+    )
 
 
 def record_inputs(result: str, inputs: Mapping[str, Input], **facts: Any) -> None:

@@ -43,6 +43,9 @@ TABLES: dict[str, Table[Any]] = {
 }
 _OPTIONS = (FROM, TO, VIEW, *STREAM_OPTIONS)
 
+_NEVER_LISTED = frozenset(("", ".", "..", ".snapshot", ".reserved"))
+_REPLACED = "\ufffd"  # what stands in a path for bytes that are no text
+
 
 class CairnDataSource(DataSource):
     """Options: `path`, where `load` puts its argument; `table`; `inodes`, those of a partition.
@@ -82,7 +85,9 @@ class CairnDataSource(DataSource):
         return from_arrow_schema(TABLES[self._table].schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        is_filtering = self._pushes_filters and TABLES[self._table].is_tree
+        is_tree = TABLES[self._table].is_tree
+        is_given = VIEW in self._request.options  # a view is read as it was opened
+        is_filtering = self._pushes_filters and is_tree and not is_given
         kind = FilteringReader if is_filtering else TableReader
         return kind(self._table, self._request_for(schema))
 
@@ -160,6 +165,11 @@ class FilteringReader(TableReader):
             yield each
 
     def _narrow(self, directory: str) -> None:
-        if directory != self._request.top and self._request.covers(directory):
+        top = self._request.top.rstrip("/")
+        names = directory.removeprefix(top).split("/")[1:]
+        is_below = directory != self._request.top and self._request.covers(directory)
+        # A path that no row has, or has only as text, may be one that could be opened, or not.
+        is_listed = _NEVER_LISTED.isdisjoint(names) and _REPLACED not in directory
+        if is_below and is_listed:
             self._request = replace(self._request, top=directory)
             self._is_narrowed = True
