@@ -91,6 +91,12 @@ def decide(lookup: Lookup, name: XAttrName, kind: AttributeKind) -> Decision:
     return resolve(kind, steps(inodes, name), find_decision(entering, name))
 
 
+def decide_then(snapshot: Snapshot, name: XAttrName, kind: AttributeKind) -> Decision:
+    """What was decided for the directory of a snapshot when that was taken."""
+    came_in = find_decision(snapshot.entering, name)
+    return resolve(kind, steps((snapshot.root,), name), came_in)
+
+
 def way_of(lookup: Lookup) -> tuple[XAttrs, tuple[Inode, ...]]:
     """The inodes along a path, and what comes into the first one.
 
@@ -199,7 +205,7 @@ def cloned(root: Inode, snapshot: Snapshot, clone: Inode, txid: int) -> Inode:
         return clone
     for declared in inherited:
         name, kind = name_of(declared), AttributeKind(declared.kind)
-        clone = _after_move(clone, name, kind, _decide_then(snapshot, name, kind))
+        clone = _after_move(clone, name, kind, decide_then(snapshot, name, kind))
     return msgspec.structs.replace(clone, renamed=txid)
 
 
@@ -210,7 +216,7 @@ def rolled_back(root: Inode, snapshot: Snapshot, restored: Inode, txid: int) -> 
         return restored
     for declared in inherited:
         name = name_of(declared)
-        then = _decide_then(snapshot, name, AttributeKind(declared.kind))
+        then = decide_then(snapshot, name, AttributeKind(declared.kind))
         restored = _with_decision(restored, name, row_after_rollback(then))
     return msgspec.structs.replace(restored, restored=txid)
 
@@ -229,12 +235,6 @@ def _step(inode: Inode, name: XAttrName) -> Step:
 def _decision_of(inode: Inode, name: XAttrName) -> Decision | None:
     row = find_row(inode, name)
     return None if row is None or not row.set else Decision(row.set, row.value)
-
-
-def _decide_then(snapshot: Snapshot, name: XAttrName, kind: AttributeKind) -> Decision:
-    """What was decided for the directory of a snapshot when that was taken."""
-    came_in = find_decision(snapshot.entering, name)
-    return resolve(kind, steps((snapshot.root,), name), came_in)
 
 
 def _after_move(inode: Inode, name: XAttrName, kind: AttributeKind, decided: Decision) -> Inode:

@@ -21,11 +21,18 @@ import msgspec
 
 from cairnfs.blocks.policies import DEFAULT
 from cairnfs.namesystem.attribute_rules import AttributeKind, resolve, take_step
-from cairnfs.namesystem.inheritance import STORAGE_POLICY, decide, find_declaration, steps
+from cairnfs.namesystem.inheritance import (
+    STORAGE_POLICY,
+    decide,
+    decide_then,
+    find_declaration,
+    steps,
+)
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import Lookup
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED, policy_of
+from cairnfs.namesystem.snapshot_records import Snapshot
 from cairnfs.store.base import Key
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.records import register
@@ -147,14 +154,38 @@ def note_move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode
         request_scan(tx, inode)
 
 
-def note_rollback(tx: Transaction, lookup: Lookup, restored: Inode) -> None:
+def note_rollback(tx: Transaction, lookup: Lookup, snapshot: Snapshot, restored: Inode) -> None:
     """A directory or file has gone back to an earlier state, and with it what was chosen then."""
     if not is_used(lookup.inodes[0]):
         return
     after = policy_id_at((*lookup.ancestors, restored))
     tx.need((*_marks_of(lookup.inodes), scan_key(restored.id)))
-    if not is_same(policy_id_of(lookup), after) or _is_marked(tx, restored):
+    if not is_same(policy_id_of(lookup), after) or _may_have_moved(tx, lookup, snapshot):
         request_scan(tx, restored)
+
+
+def note_clone(
+    tx: Transaction, source: Lookup, snapshot: Snapshot, destination: Lookup, clone: Inode
+) -> None:
+    """What begins as a snapshot has the policy of the directory that it is made in."""
+    if not is_used(source.inodes[0]):
+        return
+    then = decide_then(snapshot, STORAGE_POLICY, AttributeKind.FOLLOWS_PATH).value
+    after = policy_id_at(destination.ancestors)
+    tx.need((*_marks_of(source.inodes), scan_key(clone.id)))
+    before = then[0] if then else POLICY_UNSPECIFIED
+    if not is_same(before, after) or _may_have_moved(tx, source, snapshot):
+        request_scan(tx, clone)
+
+
+def _may_have_moved(tx: Transaction, lookup: Lookup, snapshot: Snapshot) -> bool:
+    """Whether a policy held for a while, after a snapshot, of what was found or is below it.
+
+    What was deleted meanwhile, and so is only in the snapshot, may be where that has wanted it.
+    """
+    inode = lookup.inodes[-1]
+    chosen = decide(lookup, STORAGE_POLICY, AttributeKind.FOLLOWS_PATH).txid
+    return max(chosen, inode.restored) > snapshot.txid or _is_marked(tx, inode)
 
 
 def _is_trash(path: FsPath) -> bool:

@@ -54,7 +54,7 @@ from cairnfs.namesystem.lookup import (
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
-from cairnfs.namesystem.policy_changes import note_rollback
+from cairnfs.namesystem.policy_changes import note_clone, note_rollback
 from cairnfs.namesystem.quotas import add_entry, subtree
 from cairnfs.namesystem.snapshot_records import ROOT_SNAPSHOT_KEY, RootSnapshot, Snapshot
 from cairnfs.namesystem.snapshots import (
@@ -138,12 +138,12 @@ def _roll_back(
     root = inheritance.rolled_back(lookup.inodes[0], snapshot, snapshot.root, tx.txid)
     if inode.is_file:
         restored = _restore_file(tx, inode, root, then)
-        note_rollback(tx, lookup, restored)
+        note_rollback(tx, lookup, snapshot, restored)
         _change_totals(tx, lookup, inode, subtree(tx, inode), subtree(tx, restored))
         return safety
     before, after = tx.totals(inode.id), copied(then.totals(inode.id))
     restored = _restore_directory(tx, inode, root, snapshot.txid)
-    note_rollback(tx, lookup, restored)
+    note_rollback(tx, lookup, snapshot, restored)
     _bring_totals(tx, restored, before, after)
     _change_totals(tx, lookup, inode, _below(before), _below(after))
     for each in sorted(nested, key=lambda each: len(each.way or ())):
@@ -235,6 +235,7 @@ def clone_snapshot(
         add_inode(tx, lookup.path, lookup.ancestors, clone)
         copy_blocks(tx, _as_virtual(snapshot.root, snapshot.txid), clone.id)
         add_entry(tx, lookup.path, lookup.ancestors, subtree(tx, clone))
+    note_clone(tx, source, snapshot, lookup, clone)
 
 
 def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> Inode:
