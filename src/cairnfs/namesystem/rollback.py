@@ -52,7 +52,7 @@ from cairnfs.namesystem.lookup import (
     resolve_to_create,
     resolve_to_read,
 )
-from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.paths import DOT_SNAPSHOT, FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
 from cairnfs.namesystem.policy_changes import note_clone, note_rollback
 from cairnfs.namesystem.quotas import add_entry, subtree
@@ -90,7 +90,8 @@ def rollback_snapshot(
     snapshot = find_snapshot(tx, inode, name)
     if snapshot is None:
         raise SnapshotException(
-            f"Cannot roll {lookup.path} back to snapshot {name}: it does not exist."
+            f'Cannot roll {lookup.path} back to snapshot "{name}": it does not exist; those that do'
+            f" are in {lookup.path.child(DOT_SNAPSHOT)}"
         )
     return roll_back(tx, lookup, inode, snapshot, safety)
 
@@ -194,7 +195,10 @@ def clone_snapshot(
         raise FileNotFoundException(f"Directory does not exist: {source.path}")
     snapshot = find_snapshot(tx, origin, name) if origin.is_snapshottable else None
     if snapshot is None:
-        raise SnapshotException(f"There is no snapshot {name} of {source.path}")
+        raise SnapshotException(
+            f'There is no snapshot "{name}" of {source.path} to be cloned; those that there are'
+            f" are in {source.path.child(DOT_SNAPSHOT)}"
+        )
     check_access(caller, snapshot.root, Access.READ, source.path)
     if not caller.is_superuser and caller.user != snapshot.root.owner:
         owner = snapshot.root.owner
