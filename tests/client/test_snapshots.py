@@ -112,14 +112,10 @@ def test_names_lists_and_ends(fs: cairnfs.FileSystem, allowed: str) -> None:
 
 
 def test_what_cannot_be_sent_is_refused(fs: cairnfs.FileSystem, allowed: str) -> None:
-    with pytest.raises(
-        InvalidPathException, match=r"path name '/\\ud800': it is not UTF-8"
-    ):
+    with pytest.raises(InvalidPathException, match=r"path name '/\\ud800': it is not UTF-8"):
         fs.create_snapshot("/\ud800", "s1")
     for hourly in (-1, 2**40):
-        with pytest.raises(
-            IllegalArgumentException, match=f"{allowed} cannot keep .{hourly},"
-        ):
+        with pytest.raises(IllegalArgumentException, match=f"{allowed} cannot keep .{hourly},"):
             fs.set_snapshot_schedule(SnapshotSchedule(allowed, hourly=hourly))
     with pytest.raises(IllegalArgumentException, match="is one name: give a list"):
         fs.explain_xattrs(allowed, "user.a")
