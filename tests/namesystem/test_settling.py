@@ -8,13 +8,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from tests.namesystem.test_rollback import clean, look
 from tests.namesystem.test_root_snapshot import settle
 from tests.namesystem.test_snapshots import build, change_something
 
 from cairnfs.config import NameNodeSettings
-from cairnfs.errors import HdfsError
+from cairnfs.errors import HdfsError, SnapshotException
 from cairnfs.namenode.embedded import NameNodeThread
+from cairnfs.namesystem import rollback
+from cairnfs.namesystem.layers import LAYERS_MANY, count_layers
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 
 STEPS = 60
@@ -69,6 +72,71 @@ def test_what_snapshots_show_of_it_stays(fs: ScratchClient) -> None:
     fs.rollback_snapshot("/d", "virtual")
     assert look(fs, "/d") == shown["virtual"]
     clean(fs)
+
+
+def test_layers_upon_layers_are_settled_though_their_snapshots_are_there(
+    fs: ScratchClient,
+) -> None:
+    """Else each roll-back to a snapshot of after the one before would make all look-ups longer."""
+    build(fs)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s0")
+    shown = {"s0": look(fs, "/d")}
+    for n in range(1, LAYERS_MANY + 4):
+        fs.rollback_snapshot("/d", f"s{n - 1}")
+        fs.mkdirs(f"/d/x/new{n}")
+        fs.create_snapshot("/d", f"s{n}")
+        shown[f"s{n}"] = look(fs, f"/d/.snapshot/s{n}")
+    assert layers(fs, "/d") == layers(fs, "/d/x") == LAYERS_MANY + 3
+    before = look(fs, "/")
+    settle(fs)
+    assert layers(fs, "/d") == layers(fs, "/d/x") == 0
+    assert look(fs, "/") == before
+    for name in ("s0", "s3", "s7", f"s{LAYERS_MANY + 3}"):
+        fs.rollback_snapshot("/d", name)
+        settle(fs)
+        assert look(fs, "/d") == look(fs, f"/d/.snapshot/{name}")
+    assert {name: look(fs, f"/d/.snapshot/{name}") for name in shown if name != "s0"} == {
+        name: tree for name, tree in shown.items() if name != "s0"
+    }
+    clean(fs)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_no_more_layers_are_added_than_can_be_read(
+    fs: ScratchClient, monkeypatch: pytest.MonkeyPatch, copies: bool
+) -> None:
+    monkeypatch.setattr(rollback, "LAYERS_MAX", LAYERS_MANY + 2)
+    build(fs)
+
+    def add_layer(n: int) -> str:
+        path = f"/copy{n}" if copies else "/d"
+        fs.allow_snapshot(path)
+        fs.create_snapshot(path, f"s{n}")
+        if copies:
+            fs.clone_snapshot(path, f"s{n}", f"/copy{n + 1}")
+            return f"/copy{n + 1}"
+        fs.rollback_snapshot(path, f"s{n}")
+        return path
+
+    if copies:
+        fs.rename("/d", "/copy0")
+    last = LAYERS_MANY + 2
+    for n in range(last):
+        path = add_layer(n)
+    before = look(fs, path)
+    with pytest.raises(SnapshotException, match=rf"^{path} cannot be .* by this snapshot: .* 18"):
+        add_layer(last)
+    assert look(fs, path) == before
+    fs.delete_snapshot(path, f"s{last}")
+    settle(fs)
+    assert look(fs, path) == before
+    assert look(fs, add_layer(last)) == before
+    clean(fs)
+
+
+def layers(fs: ScratchClient, path: str) -> int:
+    return count_layers(fs.dump()[path].inode.origin)
 
 
 def test_another_namenode_settles_what_is_being_changed(tmp_path: Path, postgres_dsn: str) -> None:

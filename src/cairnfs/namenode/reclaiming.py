@@ -14,6 +14,7 @@ from collections.abc import Callable
 from time import perf_counter
 
 from cairnfs.clock import Clock
+from cairnfs.namesystem.layers import LAYERED_MANY
 from cairnfs.namesystem.reclaim import reclaim, reclaim_past, release_orphans
 from cairnfs.namesystem.settling import settle
 from cairnfs.namesystem.snapshot_records import Removal
@@ -126,9 +127,12 @@ class Reclaiming:
         return len(await self._unsettled(limit))
 
     async def _unsettled(self, limit: int) -> list[Key]:
-        """Notes of directories whose origin is a moment of which nobody sees a snapshot."""
+        """Notes of directories whose origin is a moment of which nobody sees a snapshot.
+
+        And before them of those that have many origins, one of the other.
+        """
         named: set[int] | None = None
-        found: list[Key] = []
+        found = [row.key for row in await self._scan(Table.LAYERED, b"", limit, LAYERED_MANY)]
         after = b""
         while len(found) < limit:
             page = await self._scan(Table.LAYERED, after, limit - len(found))
@@ -171,6 +175,6 @@ class Reclaiming:
                 return last_txid
             after = page[-1].key[2]
 
-    async def _scan(self, table: Table, after: bytes, limit: int) -> list[Row]:
-        scan = Scan(table, 0, after, limit)
+    async def _scan(self, table: Table, after: bytes, limit: int, a: int = 0) -> list[Row]:
+        scan = Scan(table, a, after, limit)
         return (await self._store.read(Reading(scans=[scan]))).scans[scan]

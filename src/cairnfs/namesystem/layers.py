@@ -11,6 +11,10 @@ from there.  So either is made in constant time, whatever is below.
 
 The origin of a directory is held by a *pin*: a snapshot that nobody sees, counted by those who
 have their origin there.
+
+An origin may have one itself: who rolls back to a snapshot of what was rolled back, or clones a
+snapshot of a clone, adds a layer.  Each is looked at by whoever looks for a name, so a directory
+with many of them is *settled* though its snapshots are there, and beyond a limit none is added.
 """
 
 from __future__ import annotations
@@ -33,6 +37,10 @@ _INODES = int(Table.INODES)
 _WHITEOUTS = int(Table.WHITEOUTS)
 _CONTENTS = int(Table.CONTENTS)
 _IDENTITIES = int(Table.IDENTITIES)
+LAYERS_MANY = 16  # a directory with more is given rows of its own
+LAYERS_MAX = 200  # more are not added: they are one in the other in an inode's row
+LAYERED_ALL, LAYERED_MANY = 0, 1  # notes of directories with an origin, and with many of them
+
 _PINNED: Counts = ((int(Count.CHILDREN), 1),)
 _RELEASED: Counts = ((int(Count.CHILDREN), -1),)
 
@@ -75,8 +83,10 @@ def content_key(content_id: int) -> Key:
     return (_CONTENTS, 0, NUMBER.pack(content_id))
 
 
-def layered_key(origin: Origin, inode_id: int) -> Key:
-    return (Table.LAYERED, 0, PAIR.pack(origin.txid, inode_id))
+def layered_keys(origin: Origin, inode_id: int) -> tuple[Key, Key]:
+    """The notes that a directory has an origin, and that it has many, one of the other."""
+    b = PAIR.pack(origin.txid, inode_id)
+    return (int(Table.LAYERED), LAYERED_ALL, b), (int(Table.LAYERED), LAYERED_MANY, b)
 
 
 def identity_key(identity: int) -> Key:
@@ -138,7 +148,29 @@ def rows_of_blocks(rows: Rows, file: Inode) -> tuple[Rows, InodeId]:
     return rows, file.id
 
 
+def count_layers(origin: Origin | None) -> int:
+    """How many origins there are, each of the one before."""
+    count = 0
+    while origin is not None:
+        count, origin = count + 1, origin.below
+    return count
+
+
 # Changing.
+
+
+def note_layered(tx: Transaction, origin: Origin, inode_id: int) -> None:
+    """Put down that a directory has an origin, for it to be settled when that is time."""
+    keys = layered_keys(origin, inode_id)
+    for key in keys if count_layers(origin) > LAYERS_MANY else keys[:1]:
+        tx.get(key)
+        tx.put(key, Layered())
+
+
+def forget_layered(tx: Transaction, origin: Origin, inode_id: int) -> None:
+    for key in layered_keys(origin, inode_id):
+        if tx.get(key) is not None:
+            tx.delete(key)
 
 
 def hide(tx: Transaction, directory: Inode, name: bytes, *, moved: int = 0) -> None:
@@ -225,7 +257,7 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         counts = tuple((count, number) for count, number in enumerate(totals.counts) if number)
         tx.add(id, counts, mtime_ms=totals.mtime_ms if totals.touched else -1)
         tx.add(inode.origin.pin, _PINNED)
-        tx.put_new(layered_key(inode.origin, id), Layered())
+        note_layered(tx, inode.origin, id)
     elif inode.is_file:
         copy_blocks(tx, inode, id)
     return own

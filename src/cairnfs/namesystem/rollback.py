@@ -28,14 +28,16 @@ from cairnfs.namesystem.directories import add_inode
 from cairnfs.namesystem.identity import Finder
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind, Origin
 from cairnfs.namesystem.layers import (
+    LAYERS_MAX,
     Content,
-    Layered,
     child_of,
     content_key,
     copied,
     copy_blocks,
-    layered_key,
+    count_layers,
+    forget_layered,
     materialize,
+    note_layered,
     of_another,
     pin,
     share,
@@ -134,6 +136,8 @@ def _roll_back(
     then = tx.at(snapshot.txid)
     nested = find_nested(tx, lookup, inode, snapshot)
     _check_nothing_hinders(lookup, nested)
+    for then_below in (snapshot.root, *(each.way[-1] for each in nested if each.way)):
+        _check_layers(lookup.path, then_below.origin, "rolled back")
     if safety:
         inode, safety = take_as_it_was(tx, lookup, inode, safety)
     root = inheritance.rolled_back(lookup.inodes[0], snapshot, snapshot.root, tx.txid)
@@ -203,6 +207,7 @@ def clone_snapshot(
     if not caller.is_superuser and caller.user != snapshot.root.owner:
         owner = snapshot.root.owner
         check_superuser(caller, f"clone snapshot {name} of {source.path}, which is {owner}'s")
+    _check_layers(source.path, snapshot.root.origin, "cloned")
     destination.check_length("clone")
     lookup = resolve_to_create(tx, caller, destination)
     if lookup.target is not None:
@@ -229,7 +234,7 @@ def clone_snapshot(
         root = snapshot.root
         held = pin(tx, origin.id, root.children_id, snapshot.txid, of_another(root.origin))
         clone = msgspec.structs.replace(clone, origin=held)
-        tx.put_new(layered_key(held, clone.id), Layered())
+        note_layered(tx, held, clone.id)
         totals = copied(then.totals(root.id))
         add_inode(tx, lookup.path, lookup.ancestors, clone)
         tx.add(clone.id, tuple(enumerate(totals.counts)), mtime_ms=tx.now_ms)
@@ -251,10 +256,9 @@ def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> I
         origin = pin(tx, now.id, then.children_id, txid, then.origin, is_own=True)
     restored = msgspec.structs.replace(_with_attributes_of(now, then), content_id=content)
     restored = msgspec.structs.replace(restored, origin=origin)
-    if now.origin is not None and tx.get(layered_key(now.origin, now.id)) is not None:
-        tx.delete(layered_key(now.origin, now.id))
-    tx.get(layered_key(origin, now.id))
-    tx.put(layered_key(origin, now.id), Layered())
+    if now.origin is not None:
+        forget_layered(tx, now.origin, now.id)
+    note_layered(tx, origin, now.id)
     tx.put(key_of(now), restored)
     tx.put_new(content_key(content), Content(now.id))
     orphan = Orphan(Kind.DIRECTORY, inode=now, is_content=True)
@@ -318,6 +322,15 @@ def _check_nothing_hinders(lookup: Lookup, nested: list[Nested]) -> None:
                 f"{lookup.path} cannot be rolled back: this would remove {each.path}, which has"
                 " snapshots of its own; delete those first"
             )
+
+
+def _check_layers(path: FsPath, origin: Origin | None, done: str) -> None:
+    if count_layers(origin) >= LAYERS_MAX:
+        raise SnapshotException(
+            f"{path} cannot be {done} by this snapshot: what it shows comes from {LAYERS_MAX}"
+            " others that had it from each other; use an earlier one, or take one later: what the"
+            " directory has from snapshots gets rows of its own in the background"
+        )
 
 
 def _below(totals: Totals) -> Counts:

@@ -22,7 +22,7 @@
 | CONTENTS      | 0            | content id    |              | whose content that is             |
 | SCHEDULES     | 0            | inode id      |              | when to take and delete snapshots |
 | IDENTITIES    | 0            | inode id      |              | under what id it is found now     |
-| LAYERED       | 0            | TxID, inode   |              | directories that have an origin   |
+| LAYERED       | 0; 1: many   | TxID, inode   |              | directories that have an origin   |
 | ROOT_SNAPSHOT | 0            |               |              | the one of the whole file system  |
 | POLICY_SCANS  | 0            | inode id      |              | subtrees whose blocks may move    |
 | POLICY_MARKS  | 0            | inode id      |              | below which policies were chosen  |
