@@ -31,7 +31,7 @@ from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.layers import (
     content_key,
     forget_identity,
-    layered_key,
+    forget_layered,
     owner_of_content,
     parent_of,
     release,
@@ -215,9 +215,7 @@ def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan) -> bool:
         tx.delete(content)
     if inode.origin is not None:
         if not orphan.is_content:
-            note = layered_key(inode.origin, inode.id)
-            if tx.get(note) is not None:
-                tx.delete(note)
+            forget_layered(tx, inode.origin, inode.id)
         pin = release(tx, inode.origin)
         if pin is not None:
             tx.put_new((Table.REMOVALS, *pin[1:]), Removal(tx.now_ms, until=inode.origin.txid))
