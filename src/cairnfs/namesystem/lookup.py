@@ -6,6 +6,8 @@ is validated before it commits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from cairnfs.errors import (
@@ -32,7 +34,7 @@ from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
 from cairnfs.store.base import Count, Key
 from cairnfs.store.schema import Table
 from cairnfs.transaction.records import register
-from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.rows import Rows, ask_all
 from cairnfs.transaction.transaction import Transaction
 
 register(Table.INODES, Inode, id_of=lambda inode: inode.id, stamp=Inode.stamped)
@@ -341,6 +343,13 @@ def path_of(tx: Transaction, id: InodeId) -> FsPath | None:
     if way is None:
         return None
     return FsPath.parse(b"/" + b"/".join(each.name for each in way[1:]))
+
+
+def paths_of(tx: Transaction, ids: Iterable[InodeId]) -> list[FsPath | None]:
+    """The same for many, all at once: as many reads as the deepest of them has names."""
+    wanted = list(ids)
+    tx.need(ids=[(int(Table.INODES), id) for id in wanted])
+    return ask_all(lambda id: path_of(tx, id), wanted)
 
 
 def way_to(tx: Rows, inode: Inode) -> tuple[Inode, ...] | None:

@@ -8,7 +8,7 @@ from cairnfs.blocks.records import StorageNumber
 from cairnfs.namesystem.file_blocks import last_block
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.leases import Holder, Lease, holder_key
-from cairnfs.namesystem.lookup import path_of
+from cairnfs.namesystem.lookup import paths_of
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller, check_superuser
 from cairnfs.store.schema import NUMBER, Table
@@ -88,10 +88,8 @@ def _read_leases(
     leases: dict[InodeId, Lease] = {}
     for key, lease in tx.scan(Table.LEASES, 0, NUMBER.pack(after), OPEN_FILES_PAGE):
         leases[InodeId(NUMBER.unpack(key[2])[0])] = lease
-    tx.need(ids=[(int(Table.INODES), id) for id in leases])
     found = []
-    for id, lease in leases.items():
-        path = path_of(tx, id)
+    for (id, lease), path in zip(leases.items(), paths_of(tx, leases), strict=True):
         file: Inode | None = tx.get_by_id(Table.INODES, id)
         if path is not None and file is not None:  # else deleted, and to be reclaimed
             found.append((file, path, lease))

@@ -49,7 +49,7 @@ from cairnfs.namesystem.lookup import (
     check_ancestor_access,
     check_parent_exists,
     key_of,
-    path_of,
+    paths_of,
     resolve_owned,
     resolve_to_create,
     resolve_to_read,
@@ -69,7 +69,7 @@ from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.moments import LATEST_KEY, Moment
-from cairnfs.transaction.rows import PastRows
+from cairnfs.transaction.rows import PastRows, ask_all
 from cairnfs.transaction.transaction import Counts, Transaction
 
 _PAGE = 1000
@@ -180,12 +180,14 @@ def find_nested(tx: Transaction, lookup: Lookup, top: Inode, snapshot: Snapshot)
     after = b""
     while top.is_directory and (page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE)):
         after = page[-1][0][2]
-        for key, _ in page:
-            id = InodeId(NUMBER.unpack(key[2])[0])
-            path = path_of(tx, id)
-            if path is not None and lookup.path.is_ancestor_of(path):
-                inode: Inode = tx.get_by_id(Table.INODES, id)
-                nested.append(Nested(path, inode, in_snapshot.find_before(inode)))
+        ids = [InodeId(NUMBER.unpack(key[2])[0]) for key, _ in page]
+        below = [
+            (path, tx.get_by_id(Table.INODES, id))
+            for id, path in zip(ids, paths_of(tx, ids), strict=True)
+            if path is not None and lookup.path.is_ancestor_of(path)
+        ]
+        ways = ask_all(lambda found: in_snapshot.find_before(found[1]), below)
+        nested += [Nested(*found, way) for found, way in zip(below, ways, strict=True)]
     return nested
 
 

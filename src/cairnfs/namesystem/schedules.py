@@ -15,7 +15,7 @@ import msgspec
 
 from cairnfs.errors import FileNotFoundException, IllegalArgumentException
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.lookup import path_of, resolve_owned
+from cairnfs.namesystem.lookup import paths_of, resolve_owned
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.snapshot_records import schedule_key
@@ -92,10 +92,9 @@ def list_schedules(tx: Transaction, caller: Caller) -> list[ScheduleInfo]:
     after = b""
     while page := tx.scan(Table.SCHEDULES, 0, after, _PAGE):
         after = page[-1][0][2]
-        for key, schedule in page:
-            id = InodeId(NUMBER.unpack(key[2])[0])
+        ids = [InodeId(NUMBER.unpack(key[2])[0]) for key, _ in page]
+        for (_, schedule), id, path in zip(page, ids, paths_of(tx, ids), strict=True):
             inode: Inode | None = tx.get_by_id(Table.INODES, id)
-            path = path_of(tx, id)
             if inode is None or path is None or not inode.is_snapshottable:
                 continue
             if caller.is_superuser or caller.user == inode.owner:

@@ -22,7 +22,7 @@ from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId
 from cairnfs.namesystem.lookup import (
     Lookup,
     key_of,
-    path_of,
+    paths_of,
     resolve_owned,
     resolve_to_read,
     resolve_to_write,
@@ -184,11 +184,10 @@ def list_snapshottable(tx: Transaction, caller: Caller) -> list[SnapshottableInf
     after = b""
     while page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE):
         after = page[-1][0][2]
-        ids = [NUMBER.unpack(key[2])[0] for key, _ in page]
-        tx.need(ids=[(int(Table.INODES), id) for id in ids])
-        for id in ids:
+        ids = [InodeId(NUMBER.unpack(key[2])[0]) for key, _ in page]
+        tx.need(totals=ids)
+        for id, path in zip(ids, paths_of(tx, ids), strict=True):
             inode: Inode | None = tx.get_by_id(Table.INODES, id)
-            path = path_of(tx, InodeId(id))
             if inode is None or path is None:  # deleted, and to be reclaimed
                 continue
             if caller.is_superuser or caller.user == inode.owner:
@@ -213,9 +212,8 @@ def _find_below(tx: Transaction, top: FsPath) -> FsPath | None:
     after = b""
     while page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE):
         after = page[-1][0][2]
-        for key, _ in page:
-            id = InodeId(NUMBER.unpack(key[2])[0])
-            path = path_of(tx, id)
+        ids = [InodeId(NUMBER.unpack(key[2])[0]) for key, _ in page]
+        for id, path in zip(ids, paths_of(tx, ids), strict=True):
             if path is not None and top.is_ancestor_of(path):
                 found: Inode = tx.get_by_id(Table.INODES, id)
                 if found.snapshots:
