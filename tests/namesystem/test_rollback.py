@@ -302,34 +302,3 @@ def change_at_random(fs: ScratchClient, seed: int) -> None:
                 where = f"{root}/.snapshot/{name}"
                 assert look(fs, where) == tree, f"{where} has changed by step {step}"
     clean(fs)
-
-
-def test_a_database_is_asked_as_often_however_many_may_have_snapshots(
-    tmp_path: Path, postgres_dsn: str
-) -> None:
-    """Each time that a row lacks, everything is read once more."""
-    with scratch_namespace(tmp_path, url=postgres_dsn) as fs:
-        statistics = fs.namenode.namenode.statistics
-        build(fs)
-        fs.allow_snapshot("/d")
-        fs.create_snapshot("/d", "s")
-        asked: dict[str, list[int]] = {"roll back": [], "delete": [], "list": []}
-        for others in range(2):
-            for number in range(10):
-                path = f"/other/{others}/{number}/a/b"
-                fs.mkdirs(path)
-                fs.allow_snapshot(path)
-            if not others:
-                fs.create_snapshot("/other/0/5/a/b", "s")
-            before = statistics.reads
-            fs.rollback_snapshot("/d", "s")
-            asked["roll back"].append(statistics.reads - before)
-            before = statistics.reads
-            with pytest.raises(SnapshotException, match="since /other/0/5/a/b is snapshottable"):
-                fs.delete("/other", recursive=True)
-            asked["delete"].append(statistics.reads - before)
-            before = statistics.reads
-            assert len(fs.list_snapshottable()) == 10 * (others + 1) + 1
-            asked["list"].append(statistics.reads - before)
-        assert all(first == second for first, second in asked.values()), asked
-        clean(fs)

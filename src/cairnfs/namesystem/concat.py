@@ -6,9 +6,11 @@ the target, so nothing is left to be reclaimed.
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
-from cairnfs.blocks.checks import put_check
+from cairnfs.blocks.checks import need_checks, put_check
 from cairnfs.blocks.holding import needed_bytes
 from cairnfs.blocks.records import block_key
 from cairnfs.errors import (
@@ -26,6 +28,7 @@ from cairnfs.namesystem.policy_changes import is_same, policy_id_of, request_sca
 from cairnfs.namesystem.quotas import ONE_FILE, change_data, data_of, difference, remove_entry
 from cairnfs.namesystem.snapshots import check_without_snapshots, forget_snapshottable
 from cairnfs.transaction.calls import operation
+from cairnfs.transaction.rows import ask_all
 from cairnfs.transaction.transaction import Transaction
 
 
@@ -59,6 +62,9 @@ def concat(tx: Transaction, caller: Caller, target: FsPath, *sources: FsPath) ->
         hide(tx, lookup.ancestors[-1], source.name)
         if source.is_snapshottable:
             forget_snapshottable(tx, source)
+    blocks = ask_all(partial(blocks_of, tx), found)  # so that all are read together
+    if any(source.replication != file.replication for source in found):
+        need_checks(tx, [block.id for of_source in blocks for block in of_source])
     block_count = file.block_count
     for source in found:
         block_count = _move_blocks(tx, source, file, block_count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
@@ -21,6 +22,7 @@ from cairnfs.errors import (
 from cairnfs.namesystem.delete import check_may_remove, detach
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.layered_children import children_of
+from cairnfs.namesystem.layers import child_of, materialize_all, whiteout_key
 from cairnfs.namesystem.lookup import (
     Lookup,
     check_ancestor_access,
@@ -32,9 +34,11 @@ from cairnfs.namesystem.lookup import (
 )
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
+from cairnfs.namesystem.policy_changes import need_notes
 from cairnfs.namesystem.rename import look_inside, move
 from cairnfs.namesystem.snapshots import check_without_snapshots
 from cairnfs.transaction.calls import operation
+from cairnfs.transaction.rows import ask_all
 from cairnfs.transaction.transaction import Transaction
 
 ENTRIES_MAX = 10_000  # that are moved and removed by one call, which keeps all others waiting
@@ -109,7 +113,7 @@ class _Exchange:
 
     def merge(self, source: Lookup, destination: Lookup, mode: OutputMode) -> None:
         """Put what is in one directory into another, directories of one name into each other."""
-        for entry in self.entries_of(source):
+        for entry in self.entries_of(source, into=destination):
             assert entry.target is not None
             place = look_inside(self._tx, destination, entry.path.name)
             if place.target is not None:
@@ -134,17 +138,25 @@ class _Exchange:
         self._check_limit()
         detach(self._tx, entry.ancestors, entry.target)
 
-    def entries_of(self, directory: Lookup) -> Iterator[Lookup]:
-        """What is in a directory, as it was before this call."""
+    def entries_of(self, directory: Lookup, into: Lookup | None = None) -> Iterator[Lookup]:
+        """What is in a directory, as it was before this call, to be moved into another one."""
         tx, inode = self._tx, directory.inodes[-1]
         content_id = InodeId(inode.children_id)
         after = b""
         while page := children_of(tx, inode, after, _PAGE):
             after = page[-1].name
+            keys = [inode_key(content_id, child.name) for child in page]
+            if inode.origin is not None:
+                keys += [whiteout_key(content_id, child.name) for child in page]
             tx.need(
-                keys=[inode_key(content_id, child.name) for child in page],
+                keys,
                 totals=[each.id for each in page if each.is_directory and not each.is_virtual],
             )
+            materialize_all(tx, inode, page)
+            if into is not None:
+                there = into.inodes[-1]
+                need_notes(tx, directory, page)
+                ask_all(partial(child_of, tx, there), [child.name for child in page])
             for child in page:
                 yield look_inside(tx, directory, child.name)
 

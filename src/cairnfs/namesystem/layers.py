@@ -20,7 +20,7 @@ with many of them is *settled* though its snapshots are there, and beyond a limi
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -31,13 +31,14 @@ from cairnfs.store.base import Count, Key, Totals
 from cairnfs.store.schema import NUMBER, PAIR, Table
 from cairnfs.transaction.moments import Moment, moment_key
 from cairnfs.transaction.records import register
-from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.rows import Rows, ask_all
 from cairnfs.transaction.transaction import Counts, Transaction
 
 LAYERS_MANY = 16  # a directory with more is given rows of its own
 LAYERS_MAX = 200  # more are not added: they are one in the other in an inode's row
 
 _INODES = int(Table.INODES)
+_BLOCKS = int(Table.BLOCKS)
 _WHITEOUTS = int(Table.WHITEOUTS)
 _CONTENTS = int(Table.CONTENTS)
 _IDENTITIES = int(Table.IDENTITIES)
@@ -198,6 +199,25 @@ def materialize(tx: Transaction, inodes: tuple[Inode, ...]) -> tuple[Inode, ...]
     return tuple(way)
 
 
+def materialize_all(tx: Transaction, directory: Inode, children: Sequence[Inode]) -> list[Inode]:
+    """The children of a directory that has a row, each with its own; no more reads than for one."""
+    virtual = [child for child in children if child.is_virtual]
+    tx.need(
+        keys=[
+            key
+            for child in virtual
+            for key in (
+                (_INODES, directory.children_id, child.name),
+                identity_key(child.identity),
+            )
+        ],
+        ids=[(_INODES, child.identity) for child in virtual],
+    )
+    ask_all(lambda child: totals_of(tx, child), [c for c in virtual if c.is_directory])
+    ask_all(lambda child: shared_blocks(tx, child), [c for c in virtual if c.is_file])
+    return [materialize(tx, (directory, child))[-1] for child in children]
+
+
 def pin(
     tx: Transaction,
     inode_id: InodeId,
@@ -315,9 +335,12 @@ def copy_blocks(tx: Transaction, virtual: Inode, id: InodeId) -> None:
 def shared_blocks(tx: Transaction, virtual: Inode) -> list[Block]:
     """The blocks of a file in an origin, as far as it had them then and as they are now."""
     rows, original = rows_of_blocks(tx, virtual)
+    keys = [block_key(original, index) for index in range(virtual.block_count)]
+    rows.need(keys)
+    all_then: list[Block | None] = [rows.get(key) for key in keys]
+    tx.need(ids=[(_BLOCKS, then.id) for then in all_then if then is not None])
     blocks = []
-    for index in range(virtual.block_count):
-        then: Block | None = rows.get(block_key(original, index))
+    for index, then in enumerate(all_then):
         assert then is not None, f"inode {original} lacks block {index}"
         found = newest_row(tx, then.id)
         assert found is not None, f"{then} is needed, but has no row"

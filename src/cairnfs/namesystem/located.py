@@ -74,7 +74,7 @@ def get_block_locations(
     located = _in_order(blocks)
     chosen = _choose_blocks(located, offset_bytes, offset_bytes + length_bytes)
     last = located[-1:]
-    need_replicas(tx, {each.block.id for each in chosen + last})
+    _need_places(tx, [each.block for each in chosen + last])
     return LocatedBlocks(
         file.id,
         file.visible_bytes if is_past else file.length_bytes,
@@ -191,11 +191,17 @@ def _locate_target(tx: Transaction, lookup: Lookup) -> LocatedBlocks | None:
 def _locate(tx: Transaction, lookup: Lookup, files: Sequence[Inode]) -> list[LocatedBlocks]:
     """The blocks of each file; what is needed for that is read at once."""
     blocks = _read_blocks(tx, lookup, files)
-    need_replicas(tx, [block.id for blocks_of_file in blocks for block in blocks_of_file])
+    _need_places(tx, [block for blocks_of_file in blocks for block in blocks_of_file])
     return [
         _locate_file(tx, file, blocks_of_file, is_past=_is_past(lookup, file))
         for file, blocks_of_file in zip(files, blocks, strict=True)
     ]
+
+
+def _need_places(tx: Transaction, blocks: Sequence[Block]) -> None:
+    """Have at hand where blocks are; of one that is shared, another row may know its stamp."""
+    need_blocks(tx, [block for block in blocks if block.stored_bytes])
+    need_replicas(tx, [block.id for block in blocks])
 
 
 def _is_past(lookup: Lookup, file: Inode) -> bool:

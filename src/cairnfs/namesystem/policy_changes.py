@@ -155,6 +155,13 @@ def note_move(tx: Transaction, source: Lookup, destination: Lookup, inode: Inode
         request_scan(tx, inode)
 
 
+def need_notes(tx: Transaction, source: Lookup, inodes: Sequence[Inode]) -> None:
+    """Have at hand what `note_move` asks of several inodes in a directory that was found."""
+    if is_used(source.inodes[0]):
+        scans = [scan_key(inode.id) for inode in (*source.inodes, *inodes)]
+        tx.need((*_marks_of(inodes), *scans))
+
+
 def note_rollback(tx: Transaction, lookup: Lookup, snapshot: Snapshot, restored: Inode) -> None:
     """A directory or file has gone back to an earlier state, and with it what was chosen then.
 

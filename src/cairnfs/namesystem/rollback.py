@@ -110,7 +110,10 @@ def rollback_snapshots(
             raise SnapshotException(
                 f"{above} and {below} cannot be rolled back together: one is in the other"
             )
-    return tuple(rollback_snapshot.function(tx, caller, path, name, safety) for path in paths)
+    # They have nothing to do with each other, so each may lack rows of its own: see `ask_all`.
+    return tuple(
+        ask_all(lambda path: rollback_snapshot.function(tx, caller, path, name, safety), paths)
+    )
 
 
 def roll_back(
@@ -152,11 +155,10 @@ def _roll_back(
     note_rollback(tx, lookup, snapshot, restored)
     _bring_totals(tx, restored, before, after)
     _change_totals(tx, lookup, inode, _below(before), _below(after))
-    for each in sorted(nested, key=lambda each: len(each.way or ())):
-        if each.way is None:
-            forget_snapshottable(tx, each.inode)
-        else:
-            _bring_back(tx, restored, each.inode, each.way, then)
+    # The upper ones first; those that are as deep have nothing to do with each other.
+    by_depth = sorted(nested, key=lambda each: each.depth)
+    for _, group in itertools.groupby(by_depth, key=lambda each: each.depth):
+        ask_all(lambda each: _bring_back(tx, restored, each, then), group)
     return safety
 
 
@@ -166,6 +168,10 @@ class Nested(NamedTuple):
     path: FsPath
     inode: Inode
     way: tuple[Inode, ...] | None  # to it from the directory in the snapshot, if it was there
+
+    @property
+    def depth(self) -> int:
+        return len(self.way or ())
 
     @property
     def hinders(self) -> bool:
@@ -278,6 +284,7 @@ def _restore_file(tx: Transaction, now: Inode, then: Inode, rows: PastRows) -> I
         leases.remove(tx, now.id)
     blocks = shared_blocks(tx, then if then.is_virtual else _as_virtual(then, rows.txid))
     current = [block_key(now.id, index) for index in range(now.block_count)]
+    tx.need(block_key(now.id, index) for index in range(max(now.block_count, len(blocks))))
     detach_blocks(tx, now, [(key, tx.get(key)) for key in current])
     for index, block in enumerate(blocks):
         key = block_key(now.id, index)
@@ -288,13 +295,15 @@ def _restore_file(tx: Transaction, now: Inode, then: Inode, rows: PastRows) -> I
     return restored
 
 
-def _bring_back(
-    tx: Transaction, top: Inode, now: Inode, way: tuple[Inode, ...], rows: PastRows
-) -> None:
-    """Put what has snapshots of its own to where it was, as it was."""
-    then = way[-1]
+def _bring_back(tx: Transaction, top: Inode, nested: Nested, rows: PastRows) -> None:
+    """Put what has snapshots of its own to where it was, as it was, if it was there."""
+    now = nested.inode
+    if nested.way is None:
+        forget_snapshottable(tx, now)
+        return
+    *above, then = nested.way
     directory = top
-    for each in way[:-1]:
+    for each in above:
         child = child_of(tx, directory, each.name)
         assert child is not None, f"{each.name!r} was on the way to inode {now.id}"
         directory = materialize(tx, (directory, child))[-1]

@@ -23,7 +23,7 @@ from cairnfs.blocks.policies import DEFAULT
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.layered_children import some_children_of
-from cairnfs.namesystem.layers import materialize, shared_blocks
+from cairnfs.namesystem.layers import materialize_all, shared_blocks
 from cairnfs.namesystem.lookup import Lookup, key_of, path_of, resolve
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
 from cairnfs.namesystem.policy_changes import (
@@ -115,9 +115,11 @@ def _scan_directory(tx: Transaction, lookup: Lookup, directory: Inode, after: by
     policies = policies_of_page(lookup, files) or (POLICY_UNSPECIFIED,) * len(files)
     for file, policy_id in zip(files, policies, strict=True):
         _recharge(tx, lookup.inodes, file, policy_id)
-    for child in page:
-        if child.is_directory:
-            request_scan(tx, materialize(tx, (directory, child))[-1])
+    directories = [child for child in page if child.is_directory]
+    with_rows = materialize_all(tx, directory, directories)
+    tx.need(scan_key(child.id) for child in with_rows)
+    for child in with_rows:
+        request_scan(tx, child)
     for file in large:
         request_scan(tx, file)
     _count(tx, scanned=len(page) - len(large), queued=len(queued))

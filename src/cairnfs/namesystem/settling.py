@@ -17,18 +17,11 @@ import msgspec
 from cairnfs.namesystem.delete import Orphan, orphan_key
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layered_children import some_children_of
-from cairnfs.namesystem.layers import (
-    Layered,
-    identity_key,
-    materialize,
-    shared_blocks,
-    totals_of,
-)
-from cairnfs.namesystem.lookup import inode_key, key_of, path_of, resolve
+from cairnfs.namesystem.layers import Layered, materialize_all
+from cairnfs.namesystem.lookup import key_of, path_of, resolve
 from cairnfs.store.base import Key
 from cairnfs.store.schema import PAIR, Table
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.rows import ask_all
 from cairnfs.transaction.transaction import Transaction
 
 SETTLE_BATCH = 32  # rows of a directory given by one transaction: other callers wait for it
@@ -51,7 +44,7 @@ def settle(tx: Transaction, key: Key) -> None:
         _forget_whiteouts(tx, key, directory)
     else:
         page, after = some_children_of(tx, directory, note.after, SETTLE_BATCH)
-        _give_rows(tx, directory, page)
+        materialize_all(tx, directory, page)
         if after:
             tx.put(key, Layered(after))
         else:
@@ -63,25 +56,6 @@ def _find(tx: Transaction, id: InodeId) -> Inode | None:
     path = path_of(tx, id)
     found = None if path is None else resolve(tx, path).target
     return None if found is None or found.id != id else found
-
-
-def _give_rows(tx: Transaction, directory: Inode, page: list[Inode]) -> None:
-    virtual = [child for child in page if child.is_virtual]
-    tx.need(
-        keys=[
-            key
-            for child in virtual
-            for key in (
-                inode_key(InodeId(directory.children_id), child.name),
-                identity_key(child.identity),
-            )
-        ],
-        ids=[(int(Table.INODES), child.identity) for child in virtual],
-    )
-    ask_all(lambda child: totals_of(tx, child), [c for c in virtual if c.is_directory])
-    ask_all(lambda child: shared_blocks(tx, child), [c for c in virtual if c.is_file])
-    for child in virtual:
-        materialize(tx, (directory, child))
 
 
 def _leave_origin(tx: Transaction, directory: Inode) -> None:

@@ -110,7 +110,9 @@ def create_snapshots(
     name = name or default_name(tx.now_ms)
     check_name(name, paths[0])
     taken: dict[InodeId, str] = {}
-    for lookup, inode in [_owned(tx, caller, path) for path in paths]:
+    found = [_owned(tx, caller, path) for path in paths]
+    tx.need(snapshot_key(inode.id, name.encode()) for _, inode in found)
+    for lookup, inode in found:
         if inode.id in taken:
             continue
         check_may_add(tx, lookup, inode, name)
