@@ -282,3 +282,32 @@ def change_at_random(fs: ScratchClient, seed: int) -> None:
                 where = f"{root}/.snapshot/{name}"
                 assert look(fs, where) == tree, f"{where} has changed by step {step}"
     clean(fs)
+
+
+@pytest.mark.parametrize("is_moved_out", [False, True])
+@pytest.mark.parametrize("name", ["x", "x/y", "x/f"])
+def test_what_has_snapshots_is_known_where_a_roll_back_has_shown_it_again(
+    fs: ScratchClient, name: str, is_moved_out: bool
+) -> None:
+    """The original is deleted or elsewhere: in the later snapshot it has no row."""
+    fs.mkdirs("/d/x/y")
+    fs.write("/d/x/f", 1)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s1")
+    if is_moved_out:
+        fs.rename("/d/x", "/out")
+    else:
+        fs.delete("/d/x", recursive=True)
+    fs.rollback_snapshot("/d", "s1")
+    fs.create_snapshot("/d", "s2")
+    shown = look(fs, "/d")
+    fs.allow_snapshot(f"/d/{name}")
+    fs.create_snapshot(f"/d/{name}", "own")
+    fs.set_permission(f"/d/{name}", 0o700)
+    fs.mkdirs("/d/x/new")
+    fs.rollback_snapshot("/d", "s2")
+    assert look(fs, "/d") == shown
+    assert [snapshot.name for snapshot in fs.list_snapshots(f"/d/{name}")] == [b"own"]
+    if not is_moved_out:  # else it is another one than the one outside, and than it was
+        assert list(fs.snapshot_diff("/d", "s2")) == []
+    clean(fs)

@@ -49,7 +49,12 @@ class Finder:
 
     def find_before(self, inode: Inode) -> tuple[Inode, ...] | None:
         """The way to an inode that has a row at a later time, and perhaps not yet here."""
-        return self.find(inode.identity) or self.find_place(inode.places)
+        way = self.find(inode.identity) or self.find_place(inode.places)
+        if way:
+            return way
+        # What is shown again by a roll-back may have no other row: it was deleted, or is elsewhere.
+        way = self.find_place(inode.shown_at)
+        return way if way and way[-1].is_virtual else None
 
     def find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
         """The way to what had no row yet, and so was where its origin had it in its directory."""

@@ -75,7 +75,7 @@ from cairnfs.transaction.transaction import Counts, Transaction
 _PAGE = 1000
 _KEPT = (
     *("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots"),
-    *("known_as", "places", "declared"),
+    *("known_as", "places", "shown_at", "declared"),
 )
 
 
@@ -92,7 +92,7 @@ def rollback_snapshot(
     snapshot = find_snapshot(tx, inode, name)
     if snapshot is None:
         raise SnapshotException(
-            f'Cannot roll {lookup.path} back to snapshot "{name}": it does not exist; those that do'
+            f"Cannot roll {lookup.path} back to snapshot {name}: it does not exist; those that do"
             f" are in {lookup.path.child(DOT_SNAPSHOT)}"
         )
     return roll_back(tx, lookup, inode, snapshot, safety)
@@ -199,10 +199,7 @@ def clone_snapshot(
         raise FileNotFoundException(f"Directory does not exist: {source.path}")
     snapshot = find_snapshot(tx, origin, name) if origin.is_snapshottable else None
     if snapshot is None:
-        raise SnapshotException(
-            f'There is no snapshot "{name}" of {source.path} to be cloned; those that there are'
-            f" are in {source.path.child(DOT_SNAPSHOT)}"
-        )
+        raise SnapshotException(f"There is no snapshot {name} of {source.path} to be cloned")
     check_access(caller, snapshot.root, Access.READ, source.path)
     if not caller.is_superuser and caller.user != snapshot.root.owner:
         owner = snapshot.root.owner
@@ -226,6 +223,7 @@ def clone_snapshot(
         origin=None,
         known_as=0,
         places=(),
+        shown_at=(),
         declared=(),
     )
     clone = inheritance.cloned(lookup.inodes[0], snapshot, clone, tx.txid)
