@@ -311,3 +311,22 @@ def test_what_has_snapshots_is_known_where_a_roll_back_has_shown_it_again(
     if not is_moved_out:  # else it is another one than the one outside, and than it was
         assert list(fs.snapshot_diff("/d", "s2")) == []
     clean(fs)
+
+
+def test_what_was_brought_back_with_another_id_outlives_its_snapshots(fs: ScratchClient) -> None:
+    """Of what is nested, the row is one of after a roll-back, and its content that of before."""
+    fs.mkdirs("/d/x/y")
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s")
+    fs.write("/d/x/y/new", 5)
+    before = look(fs, "/")
+    fs.rollback_snapshot("/d", "s", "safety")
+    fs.allow_snapshot("/d/x")
+    fs.rollback_snapshot("/d", "safety")
+    assert look(fs, "/") == before
+    for name in ("s", "safety"):
+        fs.delete_snapshot("/d", name)
+        fs.clock.advance(SETTLING_MS)
+        fs.reclaim()
+        assert look(fs, "/") == before
+    clean(fs)

@@ -251,7 +251,8 @@ def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> I
     if then.origin is not None and then.is_virtual:
         origin = share(tx, then.origin)
     else:
-        origin = pin(tx, now.id, then.children_id, txid, then.origin, is_own=True)
+        # By the id that it had: what is below was below that one.
+        origin = pin(tx, then.id, then.children_id, txid, then.origin, is_own=True)
     restored = msgspec.structs.replace(_with_attributes_of(now, then), content_id=content)
     restored = msgspec.structs.replace(restored, origin=origin)
     if now.origin is not None:
