@@ -330,3 +330,24 @@ def test_what_was_brought_back_with_another_id_outlives_its_snapshots(fs: Scratc
         fs.reclaim()
         assert look(fs, "/") == before
     clean(fs)
+
+
+def test_what_is_nested_is_known_after_several_roll_backs(fs: ScratchClient) -> None:
+    """It has had two rows since the snapshot, and the first of all is reclaimed."""
+    fs.write("/d/f", 1)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s1")
+    fs.rename("/d/f", "/d/g")
+    fs.rollback_snapshot("/d", "s1")
+    fs.create_snapshot("/d", "s2")
+    shown = look(fs, "/d")
+    fs.set_permission("/d/f", 0o600)
+    fs.create_snapshot("/d", "s3")
+    fs.rollback_snapshot("/d", "s3")
+    fs.reclaim()
+    fs.allow_snapshot("/d/f")
+    fs.create_snapshot("/d/f", "own")
+    fs.rollback_snapshot("/d", "s2")
+    assert look(fs, "/d") == shown
+    assert [snapshot.name for snapshot in fs.list_snapshots("/d/f")] == [b"own"]
+    clean(fs)

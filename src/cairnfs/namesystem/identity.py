@@ -53,8 +53,7 @@ class Finder:
         if way:
             return way
         # What is shown again by a roll-back may have no other row: it was deleted, or is elsewhere.
-        way = self.find_place(inode.shown_at)
-        return way if way and way[-1].is_virtual else None
+        return self._find_shown(inode.identity, inode.shown_at)
 
     def find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
         """The way to what had no row yet, and so was where its origin had it in its directory."""
@@ -68,6 +67,21 @@ class Finder:
             return None
         child = child_of(self._rows, way[-1] if way else self._root, place.name)
         return (*way, child) if child is not None and child.id == place.shown_as else None
+
+    def _find_shown(self, identity: int, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
+        """The way to what a directory had from its own past, where it later got its row."""
+        if not places:
+            return None
+        place, *above = places
+        way = self.find(place.parent)
+        if way is None:
+            way = self._find_shown(place.parent, tuple(above))
+        if way is None:
+            return None
+        child = child_of(self._rows, way[-1] if way else self._root, place.name)
+        if child is None or not child.is_virtual:
+            return None
+        return (*way, child) if place.shown_as == child.id or identity == child.identity else None
 
     def path(self, identity: int) -> tuple[bytes, ...] | None:
         """The names on that way."""
