@@ -351,3 +351,21 @@ def test_what_is_nested_is_known_after_several_roll_backs(fs: ScratchClient) -> 
     assert look(fs, "/d") == shown
     assert [snapshot.name for snapshot in fs.list_snapshots("/d/f")] == [b"own"]
     clean(fs)
+
+
+def test_what_is_nested_in_a_clone_is_known_after_a_roll_back(fs: ScratchClient) -> None:
+    """The directory that it is in has got a row before the roll-back, and another one after it."""
+    fs.mkdirs("/d/x/y")
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s1")
+    fs.clone_snapshot("/d", "s1", "/d/copy")
+    fs.create_snapshot("/d", "s2")
+    fs.mkdirs("/d/copy/x/new")
+    shown = look(fs, "/d")
+    fs.rollback_snapshot("/d", "s2", "safety")
+    fs.allow_snapshot("/d/copy/x/y")
+    fs.create_snapshot("/d/copy/x/y", "own")
+    fs.rollback_snapshot("/d", "safety")
+    assert look(fs, "/d") == shown
+    assert [snapshot.name for snapshot in fs.list_snapshots("/d/copy/x/y")] == [b"own"]
+    clean(fs)
