@@ -128,7 +128,7 @@ def test_back_to_a_snapshot_in_place_and_beside(
     }
     said = run(cluster, "rollback", directory, "gone", code=1)
     assert said == (
-        f'cairn: Cannot roll {directory} back to snapshot "gone": it does not exist; those that do'
+        f"cairn: Cannot roll {directory} back to snapshot gone: it does not exist; those that do"
         f" are in {directory}/.snapshot\n"
     )
     said = run(cluster, "clone", directory, "s1", f"{directory}-clone", code=1)

@@ -361,6 +361,18 @@ def test_what_a_rollback_brings_back_may_have_moved_since(cluster: FakeCluster) 
     assert cluster.types(block) == {"DISK": 3}
 
 
+def test_a_diff_does_not_tell_what_the_satisfier_notes(cluster: FakeCluster) -> None:
+    """A policy that was set is a change of the directory alone, as in HDFS."""
+    cluster.add("a", "b", "c", types=ALL)
+    cluster.write("/d/sub/f")
+    cluster.client.allow_snapshot("/d")
+    cluster.client.create_snapshot("/d", "s")
+    set_policy(cluster, "/d", "COLD")
+    settle(cluster)
+    assert [entry.path for entry in cluster.client.snapshot_diff("/d", "s")] == [()]
+    assert [change.path for change in cluster.client.snapshot_changes("/d", "s")] == [()]
+
+
 # NameNodes that die.
 
 

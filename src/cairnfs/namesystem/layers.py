@@ -263,6 +263,7 @@ def release(tx: Transaction, origin: Origin) -> Key | None:
 def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
     id = InodeId(tx.next_inode_id())
     assert inode.origin is not None
+    place = Place(parent.identity, inode.name, inode.id)
     own = msgspec.structs.replace(
         inode,
         id=id,
@@ -273,7 +274,8 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         is_snapshottable=False,
         snapshots=0,
         known_as=_take_identity(tx, inode, id) if inode.origin.is_own else 0,
-        places=inode.places if inode.origin.is_own else _places(parent, inode),
+        places=inode.places if inode.origin.is_own else (place, *parent.places),
+        shown_at=(place, *parent.shown_at) if inode.origin.is_own else (),
     )
     key = (_INODES, own.parent_id, own.name)
     tx.get(key)
@@ -313,10 +315,6 @@ def _take_identity(tx: Transaction, inode: Inode, id: InodeId) -> int:
         return 0
     tx.put(key, Identity(id))
     return inode.identity
-
-
-def _places(parent: Inode, inode: Inode) -> tuple[Place, ...]:
-    return (Place(parent.identity, inode.name, inode.id), *parent.places)
 
 
 def _is_reachable(tx: Transaction, id: int) -> bool:

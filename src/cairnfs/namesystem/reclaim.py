@@ -334,7 +334,12 @@ def _reclaim_children(
     content = _content_of(id, orphan)
     rows: list[tuple[Key, Inode]] = tx.scan(Table.INODES, content, orphan.after, RECLAIM_BATCH)
     tx.need(_keys_beside(inode for _, inode in rows))
-    shown = ask_all(lambda row: needs.shows_content(content, tx.since(row[0]), until), rows)
+
+    def is_shown(row: tuple[Key, Inode]) -> bool:
+        since = tx.since(row[0])
+        return needs.has_root(row[1].id, since, until) or needs.shows_content(content, since, until)
+
+    shown = ask_all(is_shown, rows)
     for (key, inode), is_needed in zip(rows, shown, strict=True):
         if inode.under_construction:
             leases.remove(tx, inode.id)

@@ -75,7 +75,7 @@ from cairnfs.transaction.transaction import Counts, Transaction
 _PAGE = 1000
 _KEPT = (
     *("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots"),
-    *("known_as", "places", "declared"),
+    *("known_as", "places", "shown_at", "declared"),
 )
 
 
@@ -92,7 +92,7 @@ def rollback_snapshot(
     snapshot = find_snapshot(tx, inode, name)
     if snapshot is None:
         raise SnapshotException(
-            f'Cannot roll {lookup.path} back to snapshot "{name}": it does not exist; those that do'
+            f"Cannot roll {lookup.path} back to snapshot {name}: it does not exist; those that do"
             f" are in {lookup.path.child(DOT_SNAPSHOT)}"
         )
     return roll_back(tx, lookup, inode, snapshot, safety)
@@ -208,10 +208,7 @@ def clone_snapshot(
         raise FileNotFoundException(f"Directory does not exist: {source.path}")
     snapshot = find_snapshot(tx, origin, name) if origin.is_snapshottable else None
     if snapshot is None:
-        raise SnapshotException(
-            f'There is no snapshot "{name}" of {source.path} to be cloned; those that there are'
-            f" are in {source.path.child(DOT_SNAPSHOT)}"
-        )
+        raise SnapshotException(f"There is no snapshot {name} of {source.path} to be cloned")
     check_access(caller, snapshot.root, Access.READ, source.path)
     if not caller.is_superuser and caller.user != snapshot.root.owner:
         owner = snapshot.root.owner
@@ -235,6 +232,7 @@ def clone_snapshot(
         origin=None,
         known_as=0,
         places=(),
+        shown_at=(),
         declared=(),
     )
     clone = inheritance.cloned(lookup.inodes[0], snapshot, clone, tx.txid)
@@ -263,7 +261,8 @@ def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> I
     if then.origin is not None and then.is_virtual:
         origin = share(tx, then.origin)
     else:
-        origin = pin(tx, now.id, then.children_id, txid, then.origin, is_own=True)
+        # By the id that it had: what is below was below that one.
+        origin = pin(tx, then.id, then.children_id, txid, then.origin, is_own=True)
     restored = msgspec.structs.replace(_with_attributes_of(now, then), content_id=content)
     restored = msgspec.structs.replace(restored, origin=origin)
     if now.origin is not None:
