@@ -24,6 +24,7 @@ from cairnfs.namesystem.layers import (
     totals_of,
 )
 from cairnfs.namesystem.lookup import inode_key, key_of, path_of, resolve
+from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
 from cairnfs.store.base import Key
 from cairnfs.store.schema import PAIR, Table
 from cairnfs.transaction.calls import operation
@@ -34,27 +35,28 @@ SETTLE_BATCH = 32  # rows of a directory given by one transaction: other callers
 
 
 @operation()
-def settle(tx: Transaction, key: Key) -> None:
+def settle(tx: Transaction, key: Key) -> Looked:
     """Give a page of what a directory has from its origin rows of its own; at the end, no origin.
 
     `key` is that of its note, which goes when nothing is left to do.
     """
     note: Layered | None = tx.get(key)
     if note is None:
-        return
+        return NOTHING_LEFT
     txid, id = PAIR.unpack(key[2])
     directory = _find(tx, InodeId(id))
     if directory is None or (directory.origin is not None and directory.origin.txid != txid):
         tx.delete(key)  # it is gone, or was rolled back again
-    elif directory.origin is None:
-        _forget_whiteouts(tx, key, directory)
+        return NOTHING_LEFT
+    if directory.origin is None:
+        return _forget_whiteouts(tx, key, directory)
+    page = children_of(tx, directory, note.after, SETTLE_BATCH)
+    _give_rows(tx, directory, page)
+    if len(page) == SETTLE_BATCH:
+        tx.put(key, Layered(page[-1].name))
     else:
-        page = children_of(tx, directory, note.after, SETTLE_BATCH)
-        _give_rows(tx, directory, page)
-        if len(page) == SETTLE_BATCH:
-            tx.put(key, Layered(page[-1].name))
-        else:
-            _leave_origin(tx, directory)
+        _leave_origin(tx, directory)
+    return Looked(len(page), is_done=False)
 
 
 def _find(tx: Transaction, id: InodeId) -> Inode | None:
@@ -93,10 +95,12 @@ def _leave_origin(tx: Transaction, directory: Inode) -> None:
     tx.put_new(orphan_key(id), orphan)
 
 
-def _forget_whiteouts(tx: Transaction, key: Key, directory: Inode) -> None:
+def _forget_whiteouts(tx: Transaction, key: Key, directory: Inode) -> Looked:
     """There is no origin any more in which there could be such names."""
     whiteouts = tx.scan(Table.WHITEOUTS, directory.children_id, b"", SETTLE_BATCH)
     for each, _ in whiteouts:
         tx.delete(each)
-    if len(whiteouts) < SETTLE_BATCH:
+    is_done = len(whiteouts) < SETTLE_BATCH
+    if is_done:
         tx.delete(key)
+    return Looked(len(whiteouts), is_done)
