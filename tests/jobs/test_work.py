@@ -56,6 +56,7 @@ def fill(fs: cairnfs.FileSystem) -> None:
     fs.delete("/data/listed", recursive=True)
     fs.rename("/data/plain/deep", "/data/moved")
     write(fs, "/data/plain/nothing", b"something")
+    read_tree(fs, "/data")  # which changes when they were last read
 
 
 def remove_and_check(fs: cairnfs.FileSystem) -> None:
@@ -98,16 +99,11 @@ def test_what_they_say(
     data: cairnfs.FileSystem, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAIRN_FS", data.url)
-    said = run(capfd, "rollback", "/data", "s1", "--dry-run").splitlines()
-    assert said[0] == "Roll /data back to s1"
-    assert [line.split()[:4] for line in said[1:]] == [
-        ["ACTION", "KIND", "NUMBER", "BYTES"],
-        ["bring", "back", "directory", "1"],
-        ["change", "back", "directory", "2"],
-        ["change", "back", "file", "1"],
-        ["move", "back", "directory", "1"],
-        ["remove", "directory", "1", "-"],
-    ]
+    title, _, *lines = run(capfd, "rollback", "/data", "s1", "--dry-run").splitlines()
+    assert title == "Roll /data back to s1"
+    assert {line[:12].strip() for line in lines} == {
+        *("bring back", "change back", "move back", "remove"),
+    }
     assert names(data) == ["s1"]
     told = json.loads(run(capfd, "rollback", "/data", "s1", "--json"))
     assert told["safety_snapshot"].startswith("before-rollback-")
@@ -134,16 +130,16 @@ def test_policies_are_satisfied(
     fs: cairnfs.FileSystem, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(DIRECTORIES):
-        write(fs, f"/data/{n}/file", b"1" * 100)
+        write(fs, f"/data/{n}/file", b"1" * 100, replication=1)
     fs.set_storage_policy("/data", "COLD")
     done = satisfy(fs.url, "/data", task_rows=SMALL_ROWS)
     assert (done.waiting_blocks, done.unsatisfied_blocks, done.reasons) == (0, 0, {})
     assert fs.storage_policy_work().is_done
     (block,) = fs.get_block_locations("/data/3/file")
-    assert [str(each) for each in block.storage_types] == ["ARCHIVE"]
+    assert block.storage_types == ["ARCHIVE"]
     monkeypatch.setenv("CAIRN_FS", fs.url)
     fs.set_storage_policy("/data", "ALL_SSD")
-    said = run(capfd, "satisfy", "/data", code=0)
+    said = run(capfd, "satisfy", "/data", "--no-wait")
     assert said.startswith("Looked through ")
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ROWS_OF_A_TASK = 100_000
 ITEMS_OF_A_CALL = 200
 ITEMS_OF_A_ROUND = 200_000
-TASKS_MIN = 16  # of a round; for each core there are more than one, as they take differently long
+TASKS_MAX = 16  # of a round, or more for many cores: several for each, as some take longer
 IDLE_ROUNDS_MAX = 60
 PAUSE_S = 0.5
 
@@ -71,11 +71,13 @@ def work_off(
     total = WorkDone(0, 0, 0)
     idle = 0
     with Meter(run.spark.sparkContext, run.tell, title, rows_total, 0) as meter:
-        while (is_ready := patiently(lambda: _is_ready(cluster, kinds))) is not None:
-            if not is_ready:
+        while (ready := patiently(lambda: _count_ready(cluster, kinds))) is not None:
+            if not ready:
                 time.sleep(PAUSE_S)
                 continue
-            items, done, looked = _run_round(run.spark, cluster, kinds, rows, meter.items)
+            tasks = min(ready, max(TASKS_MAX, 4 * run.spark.sparkContext.defaultParallelism))
+            dealt = list_items(run.spark, cluster, kinds, rows).repartition(tasks)
+            items, done, looked = _do_all(dealt, _Task(cluster, rows, meter.items))
             total = WorkDone(total.rows + looked, total.items + done, total.rounds + 1)
             idle = 0 if done or looked else idle + 1
             if idle > IDLE_ROUNDS_MAX:
@@ -105,33 +107,24 @@ def list_items(
     return map_batches(spark.range(0, 1, 1, 1), read, ITEMS)
 
 
-def _is_ready(cluster: Directory, kinds: Sequence[WorkKind]) -> bool | None:
-    """Whether something can be done now; None: there is nothing to be done."""
+def _count_ready(cluster: Directory, kinds: Sequence[WorkKind]) -> int | None:
+    """How many items can be done now, of those on a page; None: there is nothing to be done."""
     not_yet = 0
     with cluster.connect() as fs:
         for page in fs.list_work(kinds):
             if page.items:
-                return True
+                return len(page.items)
             not_yet += page.not_yet
-    return False if not_yet else None
+    return 0 if not_yet else None
 
 
-def _run_round(
-    spark: SparkSession,
-    cluster: Directory,
-    kinds: Sequence[WorkKind],
-    rows: int,
-    meter: Accumulator[int],
-) -> tuple[int, int, int]:
+def _do_all(items: DataFrame, task: _Task) -> tuple[int, int, int]:
     """How many items there were, how many of them are done, and how many rows were looked at."""
     from pyspark.sql import functions as f
 
-    tasks = max(TASKS_MIN, 4 * spark.sparkContext.defaultParallelism)
-    items = list_items(spark, cluster, kinds, rows).repartition(tasks)
-    done = map_batches(items, _Task(cluster, rows, meter), _DONE)
     sums = [f.coalesce(f.sum(name), f.lit(0)) for name in _DONE.names]
     with explained():
-        (found,) = done.agg(*sums).collect()
+        (found,) = map_batches(items, task, _DONE).agg(*sums).collect()
     return found[0], found[1], found[2]
 
 
