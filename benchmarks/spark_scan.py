@@ -152,7 +152,7 @@ class _Scan:
         figures |= {f"{name}_cpu_s": statistics.median(used) for name, used in cpu.items()}
         figures["times_as_fast"] = figures["listing_s"] / figures["scan_s"]
         figures["driver_heap_mb"] = self._heap_mb()
-        figures["driver_python_mb"] = _peak_mb()
+        figures["driver_python_mb"] = peak_mb()
         return figures
 
     def _inodes(self, schema: str = "") -> DataFrame:
@@ -193,7 +193,7 @@ class _Scan:
         return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """The most memory that this process, the driver's Python, has ever had."""
     status = Path("/proc/self/status").read_text()
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
