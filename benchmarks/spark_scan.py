@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import os
 import statistics
 import tempfile
@@ -74,12 +75,17 @@ def measure(
         found = []
         for count in cores:
             local = directory / f"spark{inodes}-{count}"
-            settings = {"spark.master": f"local[{count}]", "spark.driver.memory": "2g"}
+            settings = {
+                "spark.master": f"local[{count}]",
+                "spark.driver.memory": "2g",
+                "spark.ui.showConsoleProgress": "false",
+            }
             spark = make_session(cluster.hadoop_settings(), local, settings)
             try:
                 scan = _Scan(spark, cluster, local, directories)
                 figures = scan.run(rounds, is_first=is_first and not found)
                 found.append({"inodes": inodes, "cores": count, **figures})
+                print(render(found[-1:]), flush=True)
             finally:
                 spark.stop()
         return found
@@ -91,10 +97,20 @@ def _fill(cluster: Cluster, inodes: int) -> int:
     namenode.stop()
     directories = max(1, inodes // (FILES_OF_A_DIRECTORY + 1))
     sizes = [(f"d{n:06d}", FILES_OF_A_DIRECTORY) for n in range(directories)]
-    asyncio.run(fill(f"sqlite://{cluster.directory}/namespace.db", TOP, sizes))
+    address = f"sqlite://{cluster.directory}/namespace.db"
+    filling = multiprocessing.get_context("spawn").Process(target=_fill_here, args=(address, sizes))
+    filling.start()
+    filling.join()
+    if filling.exitcode:
+        raise SystemExit(f"filling {address} failed with exit code {filling.exitcode}")
     namenode.start()
     cluster.wait_for_namenode(namenode)
     return directories
+
+
+def _fill_here(address: str, sizes: Sequence[tuple[str, int]]) -> None:
+    """In a process of its own, whose memory is not the driver's."""
+    asyncio.run(fill(address, TOP, sizes))
 
 
 class _Scan:
@@ -136,7 +152,7 @@ class _Scan:
         figures |= {f"{name}_cpu_s": statistics.median(used) for name, used in cpu.items()}
         figures["times_as_fast"] = figures["listing_s"] / figures["scan_s"]
         figures["driver_heap_mb"] = self._heap_mb()
-        figures["driver_python_mb"] = _peak_mb()
+        figures["driver_python_mb"] = peak_mb()
         return figures
 
     def _inodes(self, schema: str = "") -> DataFrame:
@@ -177,7 +193,7 @@ class _Scan:
         return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """The most memory that this process, the driver's Python, has ever had."""
     status = Path("/proc/self/status").read_text()
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))

@@ -205,6 +205,7 @@ def _spark_environment(scratch: Path, cluster: LocalCluster) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": cluster.conf,
         "spark.driver.extraJavaOptions": java_options,
+        "spark.sql.shuffle.partitions": 8,
         "spark.sql.warehouse.dir": scratch / "warehouse",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -22,6 +22,9 @@ from cairnfs.cli.local_cluster import LocalCluster
 from cairnfs.cli.output import format_bytes
 from cairnfs.client.records import ChangeKind
 from cairnfs.demo_words import say, show_table, title
+from cairnfs.jobs.usage import usage
+from cairnfs.jobs.usage_page import format_change
+from cairnfs.jobs.usage_tables import DIRECTORY
 from cairnfs.spark import as_of, write_atomically
 
 TABLE = "events"
@@ -101,7 +104,7 @@ class _Story:
         title(f"Back in place: `cairn snapshot rollback {self._table} {INNER}`")
         rollback_s = self._go_back()
         verify_s = self._check(written, "verified")
-        title("Where the space goes: the metadata is a DataFrame, at one moment")
+        title(f"Where the space goes: `cairn job usage {self._warehouse} --since {OUTER}`")
         self._show_usage()
         return Figures(
             content=written,
@@ -189,26 +192,23 @@ class _Story:
         return seconds
 
     def _show_usage(self) -> None:
-        inodes = self._spark.read.format("cairn").load(f"{self._cluster.uri}{self._warehouse}")
-        by_directory = (
-            inodes.where("kind = 'file'")
-            .groupBy("parent")
-            .agg({"name": "count", "length": "sum"})
-            .orderBy("parent")
-            .select("parent", "count(name)", "sum(length)")
-            .collect()
-        )
-        rows = [["DIRECTORY", "FILES", "BYTES"]]
+        report = usage(f"{self._cluster.uri}{self._warehouse}", spark=self._spark, since=OUTER)
+        rows = [["DIRECTORY", "FILES", "BYTES", "WITH REPLICAS", f"SINCE {OUTER.upper()}"]]
         rows += [
-            [parent, f"{files}", format_bytes(length)] for parent, files, length in by_directory
+            [
+                row.name,
+                f"{row.files}",
+                format_bytes(row.bytes),
+                format_bytes(row.space),
+                format_change(row.growth),
+            ]
+            for row in report.tables[DIRECTORY]
         ]
-        show_table(rows, right={1, 2})
-        for path in (self._warehouse, self._table):
-            for space in self._fs.snapshot_space(path):
-                say(
-                    f"snapshot {space.name} of {path}: only it holds"
-                    f" {format_bytes(space.exclusive_bytes)}"
-                )
+        show_table(rows, right={1, 2, 3, 4})
+        for held in report.snapshots:
+            only = format_bytes(held.exclusive or 0)
+            say(f"snapshot {held.name} of {held.path}: only it holds {only}")
+        say(f"took {report.seconds:.1f} s; --html makes a page of it, with plots")
 
     def _events(self, rows: int) -> Any:
         return self._spark.range(0, rows, 1, 2).selectExpr(

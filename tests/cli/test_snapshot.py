@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -126,7 +127,10 @@ def test_back_to_a_snapshot_in_place_and_beside(
         each.status.name for each in fs.list_snapshots(directory)
     }
     said = run(cluster, "rollback", directory, "gone", code=1)
-    assert said == f"cairn: Cannot roll {directory} back to snapshot gone: it does not exist.\n"
+    assert said == (
+        f"cairn: Cannot roll {directory} back to snapshot gone: it does not exist; those that do"
+        f" are in {directory}/.snapshot\n"
+    )
     said = run(cluster, "clone", directory, "s1", f"{directory}-clone", code=1)
     assert f"{directory}-clone already exists" in said
 
@@ -144,6 +148,8 @@ def test_mistakes_are_explained_in_one_line(
         ("rename", directory, "gone", "new"): "The snapshot gone does not exist",
         ("list", "/missing"): "/missing",
         ("list", "/"): "/",
+        ("create", directory, "--name", os.fsdecode(b"\xff")): r"'\udcff' is not UTF-8",
+        ("create", os.fsdecode(b"/\xff")): r"'/\udcff': it is not UTF-8",
     }.items():
         said = run(cluster, *arguments, code=1)
         assert said.startswith("cairn: ")

@@ -8,9 +8,11 @@ import pytest
 from tests.client.files import append, read, write
 
 import cairnfs
-from cairnfs.client.records import DiffEntry
+from cairnfs.client.records import DiffEntry, SnapshotSchedule
 from cairnfs.errors import (
     AccessControlException,
+    IllegalArgumentException,
+    InvalidPathException,
     SnapshotAccessControlException,
     SnapshotException,
 )
@@ -107,6 +109,16 @@ def test_names_lists_and_ends(fs: cairnfs.FileSystem, allowed: str) -> None:
     fs.disallow_snapshot(allowed)
     with pytest.raises(SnapshotException, match="not a snapshottable directory"):
         fs.create_snapshot(allowed, "s1")
+
+
+def test_what_cannot_be_sent_is_refused(fs: cairnfs.FileSystem, allowed: str) -> None:
+    with pytest.raises(InvalidPathException, match=r"path name '/\\ud800': it is not UTF-8"):
+        fs.create_snapshot("/\ud800", "s1")
+    for hourly in (-1, 2**40):
+        with pytest.raises(IllegalArgumentException, match=f"{allowed} cannot keep .{hourly},"):
+            fs.set_snapshot_schedule(SnapshotSchedule(allowed, hourly=hourly))
+    with pytest.raises(IllegalArgumentException, match="is one name: give a list"):
+        fs.explain_xattrs(allowed, "user.a")
 
 
 def test_who_may(cluster: Cluster, fs: cairnfs.FileSystem, allowed: str) -> None:

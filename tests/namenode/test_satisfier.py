@@ -235,6 +235,7 @@ def test_what_only_a_snapshot_has_stays(cluster: FakeCluster) -> None:
     cluster.thread.wait(cluster.namenode.satisfier._scan_subtrees())
     assert left(cluster)[PlacementQueue.TO_DO] == 1
     cluster.client.delete("/d/f")
+    cluster.thread.wait(cluster.namenode.duties.reclaim_everything())
     settle(cluster)
     assert cluster.types(block) == {"ARCHIVE": 3}
     assert not cluster.moves
@@ -294,6 +295,82 @@ def test_what_is_cloned_to_where_another_policy_holds_is_moved(cluster: FakeClus
     settle(cluster)
     assert cluster.types(block) == {"SSD": 3}  # what one of them needs fast is fast
     assert len(cluster.holders(block)) == 3
+
+
+@pytest.mark.parametrize("name", ["d", "d/sub/f"])
+def test_a_clone_is_moved_by_the_policy_of_where_it_is(cluster: FakeCluster, name: str) -> None:
+    cluster.add("a", "b", "c", types=ALL)
+    block = cluster.write("/d/sub/f")
+    cluster.client.mkdirs("/fast")
+    cluster.client.mkdirs("/slow")
+    set_policy(cluster, "/fast", "ALL_SSD")
+    set_policy(cluster, "/slow", "COLD")
+    cluster.client.allow_snapshot(f"/{name}")
+    cluster.client.create_snapshot(f"/{name}", "s")
+    cluster.client.clone_snapshot(f"/{name}", "s", "/slow/c")
+    settle(cluster)
+    assert cluster.types(block) == {"DISK": 3}  # the original needs it there
+    cluster.client.clone_snapshot(f"/{name}", "s", "/fast/c")
+    settle(cluster)
+    assert cluster.types(block) == {"SSD": 3}
+    assert len(cluster.holders(block)) == 3
+
+
+def test_a_clone_of_what_had_another_policy_then(cluster: FakeCluster) -> None:
+    """The block is where the original's policy of later has wanted it."""
+    cluster.add("a", "b", "c", types=ALL)
+    block = cluster.write("/d/f")
+    cluster.client.allow_snapshot("/d")
+    cluster.client.create_snapshot("/d", "s")
+    set_policy(cluster, "/d", "COLD")
+    settle(cluster)
+    cluster.client.clone_snapshot("/d", "s", "/c")
+    settle(cluster)
+    assert cluster.types(block) == {"DISK": 3}
+
+
+def test_a_clone_that_changes_no_policy_is_not_looked_at(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c", types=ALL)
+    cluster.write("/d/sub/f")
+    cluster.client.mkdirs("/other")
+    set_policy(cluster, "/other", "COLD")
+    settle(cluster)
+    cluster.client.allow_snapshot("/d")
+    cluster.client.create_snapshot("/d", "s")
+    cluster.client.clone_snapshot("/d", "s", "/c")
+    assert not scans(cluster)
+
+
+def test_what_a_rollback_brings_back_may_have_moved_since(cluster: FakeCluster) -> None:
+    """It was deleted while another policy held, which does so neither before nor after."""
+    cluster.add("a", "b", "c", types=ALL)
+    block = cluster.write("/d/f")
+    cluster.client.allow_snapshot("/d")
+    cluster.client.create_snapshot("/d", "s")
+    set_policy(cluster, "/d", "COLD")
+    settle(cluster)
+    assert cluster.types(block) == {"ARCHIVE": 3}
+    cluster.client.delete("/d/f")
+    unset_policy(cluster, "/d")
+    settle(cluster)
+    cluster.client.rollback_snapshot("/d", "s")
+    cluster.live(5)
+    assert left(cluster)[PlacementQueue.TO_DO] == 1  # as long as the deleted file is not reclaimed
+    cluster.thread.wait(cluster.namenode.duties.reclaim_everything())
+    settle(cluster)
+    assert cluster.types(block) == {"DISK": 3}
+
+
+def test_a_diff_does_not_tell_what_the_satisfier_notes(cluster: FakeCluster) -> None:
+    """A policy that was set is a change of the directory alone, as in HDFS."""
+    cluster.add("a", "b", "c", types=ALL)
+    cluster.write("/d/sub/f")
+    cluster.client.allow_snapshot("/d")
+    cluster.client.create_snapshot("/d", "s")
+    set_policy(cluster, "/d", "COLD")
+    settle(cluster)
+    assert [entry.path for entry in cluster.client.snapshot_diff("/d", "s")] == [()]
+    assert [change.path for change in cluster.client.snapshot_changes("/d", "s")] == [()]
 
 
 # NameNodes that die.

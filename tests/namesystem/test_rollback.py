@@ -233,9 +233,9 @@ def test_what_is_refused(fs: ScratchClient) -> None:
     build(fs)
     fs.allow_snapshot("/d")
     fs.create_snapshot("/d", "s")
-    with pytest.raises(SnapshotException, match="Cannot roll /d back to snapshot nothing"):
+    with pytest.raises(SnapshotException, match='roll /d back to snapshot "nothing"'):
         fs.rollback_snapshot("/d", "nothing")
-    with pytest.raises(SnapshotException, match="no snapshot s of /outside"):
+    with pytest.raises(SnapshotException, match='no snapshot "s" of /outside'):
         fs.clone_snapshot("/outside", "s", "/copy")
     with pytest.raises(FileAlreadyExistsException):
         fs.clone_snapshot("/d", "s", "/outside")
@@ -301,4 +301,91 @@ def change_at_random(fs: ScratchClient, seed: int) -> None:
             for (root, name), tree in seen.items():
                 where = f"{root}/.snapshot/{name}"
                 assert look(fs, where) == tree, f"{where} has changed by step {step}"
+    clean(fs)
+
+
+@pytest.mark.parametrize("is_moved_out", [False, True])
+@pytest.mark.parametrize("name", ["x", "x/y", "x/f"])
+def test_what_has_snapshots_is_known_where_a_roll_back_has_shown_it_again(
+    fs: ScratchClient, name: str, is_moved_out: bool
+) -> None:
+    """The original is deleted or elsewhere: in the later snapshot it has no row."""
+    fs.mkdirs("/d/x/y")
+    fs.write("/d/x/f", 1)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s1")
+    if is_moved_out:
+        fs.rename("/d/x", "/out")
+    else:
+        fs.delete("/d/x", recursive=True)
+    fs.rollback_snapshot("/d", "s1")
+    fs.create_snapshot("/d", "s2")
+    shown = look(fs, "/d")
+    fs.allow_snapshot(f"/d/{name}")
+    fs.create_snapshot(f"/d/{name}", "own")
+    fs.set_permission(f"/d/{name}", 0o700)
+    fs.mkdirs("/d/x/new")
+    fs.rollback_snapshot("/d", "s2")
+    assert look(fs, "/d") == shown
+    assert [snapshot.name for snapshot in fs.list_snapshots(f"/d/{name}")] == [b"own"]
+    if not is_moved_out:  # else it is another one than the one outside, and than it was
+        assert list(fs.snapshot_diff("/d", "s2")) == []
+    clean(fs)
+
+
+def test_what_was_brought_back_with_another_id_outlives_its_snapshots(fs: ScratchClient) -> None:
+    """Of what is nested, the row is one of after a roll-back, and its content that of before."""
+    fs.mkdirs("/d/x/y")
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s")
+    fs.write("/d/x/y/new", 5)
+    before = look(fs, "/")
+    fs.rollback_snapshot("/d", "s", "safety")
+    fs.allow_snapshot("/d/x")
+    fs.rollback_snapshot("/d", "safety")
+    assert look(fs, "/") == before
+    for name in ("s", "safety"):
+        fs.delete_snapshot("/d", name)
+        fs.clock.advance(SETTLING_MS)
+        fs.reclaim()
+        assert look(fs, "/") == before
+    clean(fs)
+
+
+def test_what_is_nested_is_known_after_several_roll_backs(fs: ScratchClient) -> None:
+    """It has had two rows since the snapshot, and the first of all is reclaimed."""
+    fs.write("/d/f", 1)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s1")
+    fs.rename("/d/f", "/d/g")
+    fs.rollback_snapshot("/d", "s1")
+    fs.create_snapshot("/d", "s2")
+    shown = look(fs, "/d")
+    fs.set_permission("/d/f", 0o600)
+    fs.create_snapshot("/d", "s3")
+    fs.rollback_snapshot("/d", "s3")
+    fs.reclaim()
+    fs.allow_snapshot("/d/f")
+    fs.create_snapshot("/d/f", "own")
+    fs.rollback_snapshot("/d", "s2")
+    assert look(fs, "/d") == shown
+    assert [snapshot.name for snapshot in fs.list_snapshots("/d/f")] == [b"own"]
+    clean(fs)
+
+
+def test_what_is_nested_in_a_clone_is_known_after_a_roll_back(fs: ScratchClient) -> None:
+    """The directory that it is in has got a row before the roll-back, and another one after it."""
+    fs.mkdirs("/d/x/y")
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s1")
+    fs.clone_snapshot("/d", "s1", "/d/copy")
+    fs.create_snapshot("/d", "s2")
+    fs.mkdirs("/d/copy/x/new")
+    shown = look(fs, "/d")
+    fs.rollback_snapshot("/d", "s2", "safety")
+    fs.allow_snapshot("/d/copy/x/y")
+    fs.create_snapshot("/d/copy/x/y", "own")
+    fs.rollback_snapshot("/d", "safety")
+    assert look(fs, "/d") == shown
+    assert [snapshot.name for snapshot in fs.list_snapshots("/d/copy/x/y")] == [b"own"]
     clean(fs)

@@ -16,7 +16,8 @@ from tests.namesystem.test_snapshots import build, change_something
 from cairnfs.config import NameNodeSettings
 from cairnfs.errors import HdfsError, SnapshotException
 from cairnfs.namenode.embedded import NameNodeThread
-from cairnfs.namesystem import layers
+from cairnfs.namesystem import layers, rollback
+from cairnfs.namesystem.layers import LAYERS_MANY, count_layers
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 
 STEPS = 60
@@ -77,7 +78,7 @@ def test_who_is_rolled_back_again_and_again_does_not_get_deeper(
     fs: ScratchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though all snapshots are kept; a directory below that is changed in each of them, too."""
-    monkeypatch.setattr(layers, "LAYERS_MAX", 3)
+    monkeypatch.setattr(layers, "LAYERS_MANY", 3)
     build(fs)
     fs.allow_snapshot("/d")
     shown = {}
@@ -91,7 +92,7 @@ def test_who_is_rolled_back_again_and_again_does_not_get_deeper(
         assert look(fs, "/d") == shown[f"s{number}"]
         rows = fs.dump()
         way = [rows[path].inode for path in ("/d", "/d/x", "/d/x/deep") if path in rows]
-        assert max(layers.depth_of(inode.origin) for inode in way) <= 3
+        assert max(count_layers(inode.origin) for inode in way) <= 3
     for name, tree in shown.items():
         assert look(fs, f"/d/.snapshot/{name}") == tree
     for name in ("s7", "s0", "s5"):
@@ -101,24 +102,69 @@ def test_who_is_rolled_back_again_and_again_does_not_get_deeper(
     clean(fs)
 
 
-def test_before_rows_grow_too_deep_to_be_read_it_is_refused(
-    fs: ScratchClient, monkeypatch: pytest.MonkeyPatch
+def test_layers_upon_layers_are_settled_though_their_snapshots_are_there(
+    fs: ScratchClient,
 ) -> None:
-    monkeypatch.setattr(layers, "ORIGINS_MAX", 4)
+    """Else each roll-back to a snapshot of after the one before would make all look-ups longer."""
     build(fs)
     fs.allow_snapshot("/d")
-    for number in range(5):  # faster than they are settled
-        fs.create_snapshot("/d", f"s{number}")
-        if number < 4:
-            fs.rollback_snapshot("/d", f"s{number}")
-    before = look(fs, "/d")
-    with pytest.raises(SnapshotException, match="comes from 4 others, one through another"):
-        fs.rollback_snapshot("/d", "s4")
-    with pytest.raises(SnapshotException, match="comes from 4 others, one through another"):
-        fs.clone_snapshot("/d", "s4", "/copy")
-    assert look(fs, "/d") == before
-    fs.rollback_snapshot("/d", "s3")
+    fs.create_snapshot("/d", "s0")
+    shown = {"s0": look(fs, "/d")}
+    for n in range(1, LAYERS_MANY + 4):
+        fs.rollback_snapshot("/d", f"s{n - 1}")
+        fs.mkdirs(f"/d/x/new{n}")
+        fs.create_snapshot("/d", f"s{n}")
+        shown[f"s{n}"] = look(fs, f"/d/.snapshot/s{n}")
+    assert layers_of(fs, "/d") == layers_of(fs, "/d/x") == LAYERS_MANY + 3
+    before = look(fs, "/")
+    settle(fs)
+    assert layers_of(fs, "/d") == layers_of(fs, "/d/x") == 0
+    assert look(fs, "/") == before
+    for name in ("s0", "s3", "s7", f"s{LAYERS_MANY + 3}"):
+        fs.rollback_snapshot("/d", name)
+        settle(fs)
+        assert look(fs, "/d") == look(fs, f"/d/.snapshot/{name}")
+    assert {name: look(fs, f"/d/.snapshot/{name}") for name in shown if name != "s0"} == {
+        name: tree for name, tree in shown.items() if name != "s0"
+    }
     clean(fs)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_no_more_layers_are_added_than_can_be_read(
+    fs: ScratchClient, monkeypatch: pytest.MonkeyPatch, copies: bool
+) -> None:
+    monkeypatch.setattr(rollback, "LAYERS_MAX", LAYERS_MANY + 2)
+    build(fs)
+
+    def add_layer(n: int) -> str:
+        path = f"/copy{n}" if copies else "/d"
+        fs.allow_snapshot(path)
+        fs.create_snapshot(path, f"s{n}")
+        if copies:
+            fs.clone_snapshot(path, f"s{n}", f"/copy{n + 1}")
+            return f"/copy{n + 1}"
+        fs.rollback_snapshot(path, f"s{n}")
+        return path
+
+    if copies:
+        fs.rename("/d", "/copy0")
+    last = LAYERS_MANY + 2
+    for n in range(last):
+        path = add_layer(n)
+    before = look(fs, path)
+    with pytest.raises(SnapshotException, match=rf"^{path} cannot be .* by this snapshot: .* 18"):
+        add_layer(last)
+    assert look(fs, path) == before
+    fs.delete_snapshot(path, f"s{last}")
+    settle(fs)
+    assert look(fs, path) == before
+    assert look(fs, add_layer(last)) == before
+    clean(fs)
+
+
+def layers_of(fs: ScratchClient, path: str) -> int:
+    return count_layers(fs.dump()[path].inode.origin)
 
 
 def test_another_namenode_settles_what_is_being_changed(tmp_path: Path, postgres_dsn: str) -> None:

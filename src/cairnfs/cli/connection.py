@@ -70,6 +70,8 @@ def run_on(choice: Choice, action: Callable[[FileSystem], int], *, if_denied: st
         raise CommandError(_first_line(error) + if_denied) from None
     except HdfsError as error:
         raise CommandError(_first_line(error)) from None
+    except UnicodeEncodeError as error:
+        raise CommandError(f"{error.object!a} is not UTF-8, as names have to be") from None
 
 
 def _first_line(error: Exception) -> str:

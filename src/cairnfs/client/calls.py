@@ -7,9 +7,17 @@ from typing import TypeAlias
 
 from cairnfs.client.addresses import parse_url
 from cairnfs.client.namenode import NameNodes
-from cairnfs.errors import IllegalArgumentException
+from cairnfs.errors import IllegalArgumentException, InvalidPathException
 
 PathLike: TypeAlias = str | os.PathLike[str]
+
+
+def check_text(text: str, what: str) -> None:
+    """Names are sent as UTF-8; what the operating system has told of others cannot be."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidPathException(f"Invalid {what} name {text!a}: it is not UTF-8") from None
 
 
 class Calls:
@@ -37,6 +45,7 @@ class Calls:
             text = f"{self.home_directory}/{text}"
         if text.endswith("/") or "//" in text:
             text = "/" + "/".join(part for part in text.split("/") if part)
+        check_text(text, "path")
         return text
 
     @property

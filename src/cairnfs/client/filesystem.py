@@ -25,9 +25,9 @@ from cairnfs.client.administration import Administration
 from cairnfs.client.balancing import Balancer
 from cairnfs.client.calls import PathLike
 from cairnfs.client.inherited_xattrs import InheritedXAttrs
-from cairnfs.client.job_output import JobOutput
 from cairnfs.client.messages import decode_block_location, decode_server_defaults
 from cairnfs.client.namenode import NameNodes
+from cairnfs.client.outstanding import OutstandingWork
 from cairnfs.client.records import BlockLocation, FileChecksum, ServerDefaults
 from cairnfs.errors import HadoopIllegalArgumentException, HdfsError
 from cairnfs.network.address import Address
@@ -75,7 +75,7 @@ def connect(
     )
 
 
-class FileSystem(JobOutput, InheritedXAttrs, Balancer, Administration):
+class FileSystem(OutstandingWork, InheritedXAttrs, Balancer, Administration):
     """A connection to a cluster; `close` it, or use it in a `with` statement."""
 
     def __init__(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from cairnfs.client.calls import PathLike
 from cairnfs.client.records import DeclaredXAttr, XAttrExplanation, XAttrReason, XAttrStep
 from cairnfs.client.root_snapshot import RootSnapshots
+from cairnfs.errors import IllegalArgumentException
 from cairnfs.wire.proto import cairn_pb2
 
 
@@ -47,6 +48,8 @@ class InheritedXAttrs(RootSnapshots):
         self, path: PathLike, names: Iterable[str] | None = None
     ) -> list[XAttrExplanation]:
         """Which operations decided the values of attributes: of these, or of all there are."""
+        if isinstance(names, str):
+            raise IllegalArgumentException(f"{names!r} is one name: give a list of them")
         request = cairn_pb2.ExplainXAttrsRequestProto(
             src=self.absolute_path(path), names=names or ()
         )

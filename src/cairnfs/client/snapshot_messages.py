@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from cairnfs.client.messages import decode_name
 from cairnfs.client.records import (
     ChangeKind,
@@ -13,9 +15,11 @@ from cairnfs.client.records import (
     SnapshotSchedule,
     SnapshotSpace,
 )
+from cairnfs.errors import IllegalArgumentException
 from cairnfs.wire.proto import cairn_pb2, hdfs_pb2
 
 _NO_INDEX = -1
+_COUNT_MAX = 2**31 - 1
 _Page = hdfs_pb2.SnapshotDiffReportListingProto
 _PageEntry = hdfs_pb2.SnapshotDiffReportListingEntryProto
 
@@ -115,6 +119,9 @@ def decode_schedule(message: cairn_pb2.SnapshotScheduleProto) -> SnapshotSchedul
 
 
 def encode_schedule(schedule: SnapshotSchedule, path: str) -> cairn_pb2.SnapshotScheduleProto:
+    counts = msgspec.structs.astuple(schedule)[1:-1]
+    if any(not 0 <= count <= _COUNT_MAX for count in counts):
+        raise IllegalArgumentException(f"A schedule of {path} cannot keep {counts} snapshots")
     return cairn_pb2.SnapshotScheduleProto(
         path=path,
         prefix=schedule.prefix,

@@ -192,13 +192,14 @@ class Snapshots(Namespace):
         )
         return list(response.snapshotPaths)
 
-    def rollback_snapshot(self, path: PathLike, name: str) -> str:
+    def rollback_snapshot(self, path: PathLike, name: str, safety: str | None = None) -> str:
         """Make a directory or file what it was in a snapshot, in place.  Only on CairnFS.
 
-        What it was before is kept in a snapshot, whose name is returned.
+        What it was before is kept in a snapshot, whose name is returned: the one of that very
+        moment if there is one, else `safety`, or a name that is made up.
         """
         request = cairn_pb2.RollbackSnapshotRequestProto(
-            path=self.absolute_path(path), snapshotName=name
+            path=self.absolute_path(path), snapshotName=name, safetyName=safety
         )
         return self._call_cairn(
             "rollbackSnapshot", request, cairn_pb2.RollbackSnapshotResponseProto, "path"

@@ -11,7 +11,10 @@ from cairnfs.jobs.checking import FsckReport, fsck
 from cairnfs.jobs.mirroring import MirrorResult, mirror, plan_mirror
 from cairnfs.jobs.plans import Plan, PlanLine
 from cairnfs.jobs.progress import JobProgress
+from cairnfs.jobs.reclaiming import ReclaimResult, plan_reclaim, reclaim
 from cairnfs.jobs.restoring import RestoreResult, plan_restore, restore
+from cairnfs.jobs.rolling_back import RollbackResult, plan_rollback, rollback
+from cairnfs.jobs.satisfying import SatisfyResult, plan_satisfy, satisfy
 from cairnfs.jobs.scrubbing import ScrubResult, plan_scrub, scrub
 from cairnfs.jobs.usage import UsageReport, usage
 
@@ -23,7 +26,10 @@ __all__ = [
     "MirrorResult",
     "Plan",
     "PlanLine",
+    "ReclaimResult",
     "RestoreResult",
+    "RollbackResult",
+    "SatisfyResult",
     "ScrubResult",
     "UsageReport",
     "backup",
@@ -31,9 +37,15 @@ __all__ = [
     "mirror",
     "plan_backup",
     "plan_mirror",
+    "plan_reclaim",
     "plan_restore",
+    "plan_rollback",
+    "plan_satisfy",
     "plan_scrub",
+    "reclaim",
     "restore",
+    "rollback",
+    "satisfy",
     "scrub",
     "usage",
 ]

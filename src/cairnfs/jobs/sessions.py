@@ -25,7 +25,11 @@ _QUIET = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 _STDERR = 2
-_LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "32",  # 200, for a cluster, are a second or two each time
+}
 
 
 class Options(TypedDict, total=False):

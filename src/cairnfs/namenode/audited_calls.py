@@ -308,6 +308,7 @@ _CAIRN_CALLS = {
     "explainXAttrs": Audited(_src("explainXAttrs")),
     "startBalancing": Audited(_nothing("startBalancing")),
     "stopBalancing": Audited(_nothing("stopBalancing")),
+    "doWork": Audited(_nothing("doWork")),
     "openView": Audited(_path("openView")),
     "scanView": Audited(_nothing("scanView")),
     "getViewChanges": Audited(_nothing("getViewChanges")),

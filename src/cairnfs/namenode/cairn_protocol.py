@@ -10,6 +10,7 @@ from cairnfs.namenode import (
     inherited_xattrs,
     rolling_back,
     view_calls,
+    work_calls,
 )
 from cairnfs.namenode.messages import encode_nothing
 from cairnfs.namenode.rolling_back import parse_several
@@ -158,4 +159,5 @@ CAIRN_SERVICE = Service.join(
     client_policies.CAIRN_CALLS,
     balancer_calls.CALLS,
     view_calls.CALLS,
+    work_calls.CALLS,
 )

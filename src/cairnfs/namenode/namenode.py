@@ -19,6 +19,7 @@ from cairnfs.namenode.duties import Duties, Step
 from cairnfs.namenode.lease_expiry import LEASES, LeaseExpiry
 from cairnfs.namenode.moves import Moves
 from cairnfs.namenode.opening import OpenStore, open_store
+from cairnfs.namenode.outstanding import Outstanding
 from cairnfs.namenode.redundancy import REDUNDANCY, Redundancy
 from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namenode.satisfier import Satisfier
@@ -95,6 +96,9 @@ class NameNode:
             settings.lease_hard_limit_ms,
             duties,
             self.lease_expiry.store_answered,
+        )
+        self.outstanding = Outstanding(
+            self._runner, self.store, self.safe_mode, self._duties.reclaiming
         )
 
     @classmethod

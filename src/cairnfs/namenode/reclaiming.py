@@ -10,11 +10,13 @@ that is several times as long, so that hardly any of those calls meets a step.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 
 from cairnfs.clock import Clock
 from cairnfs.namesystem.layers import LayeredQueue
+from cairnfs.namesystem.outstanding import Looked
 from cairnfs.namesystem.reclaim import reclaim, reclaim_past, release_orphans
 from cairnfs.namesystem.settling import settle
 from cairnfs.namesystem.snapshot_records import Removal
@@ -69,9 +71,21 @@ class Reclaiming:
         self._clock = clock
         self._is_ours = is_ours
         self._pace = Pace(runner)
+        self._others = 0
+
+    @contextmanager
+    def left_to_another(self) -> Iterator[None]:
+        """Meanwhile the duty is not done here: somebody has asked for the same to be done."""
+        self._others += 1
+        try:
+            yield
+        finally:
+            self._others -= 1
 
     async def step(self) -> int:
         """A bounded part of it; more than 0: there is more to do at once."""
+        if self._others:
+            return 0
         return (
             await self._reclaim_orphans()
             or await self._reclaim_removed_snapshot()
@@ -95,25 +109,32 @@ class Reclaiming:
         if not removals or not self._is_ours():
             return 0
         key, work = removals[0].key, decode(Table.REMOVALS, removals[0].data)
-        if self._store.local is None and self._clock.now_ms() < work.deleted_ms + SETTLING_MS:
-            return 0  # another NameNode may not know yet that it is gone
+        if not self.is_known_to_all(work):
+            return 0
         self._pace.begin()
-        until = await self._next_snapshot(*PAIR.unpack(key[2]))
-        if work.is_past_done:
-            await run(self._runner, Call(release_orphans, (key, until)))
-        else:
-            await self._reclaim_past(key, work, until)
+        await self.look_through(key, work)
         await self._pace.rest()
         return 1
 
-    async def _reclaim_past(self, key: Key, work: Removal, until: int) -> None:
+    def is_known_to_all(self, work: Removal) -> bool:
+        """Whether no other NameNode can believe any more that a deleted snapshot is there."""
+        is_only = self._store.local is not None
+        return is_only or self._clock.now_ms() >= work.deleted_ms + SETTLING_MS
+
+    async def look_through(self, key: Key, work: Removal) -> Looked:
+        """Look at a page of what a deleted snapshot may have been the last to need."""
+        if work.is_past_done:
+            until = await self._next_snapshot(*PAIR.unpack(key[2]))
+            released: Looked = await run(self._runner, Call(release_orphans, (key, until)))
+            return released
         after = (work.until, (work.table, work.a, work.b))
-        rows = await self._store.scan_past(after, until, PAST_PAGE)
+        rows = await self._store.scan_past(after, await self.last_needed(key, work), PAST_PAGE)
         await run(self._runner, Call(reclaim_past, (key, rows, len(rows) < PAST_PAGE)))
+        return Looked(len(rows), is_done=False)
 
     async def _settle(self) -> int:
         """Give some directories rows for what comes from snapshots that are gone; how many."""
-        keys = await self._unsettled(SETTLING_PAGE)
+        keys = await self.unsettled(SETTLING_PAGE)
         for key in keys:
             if not self._is_ours():
                 return 0
@@ -124,17 +145,19 @@ class Reclaiming:
 
     async def count_unsettled(self, limit: int) -> int:
         """How many directories are known to be left for that, up to so many."""
-        return len(await self._unsettled(limit))
+        return len(await self.unsettled(limit))
 
-    async def _unsettled(self, limit: int) -> list[Key]:
+    async def unsettled(self, limit: int, behind: Key | None = None) -> list[Key]:
         """Notes of directories whose origin is a moment of which nobody sees a snapshot.
 
         And before those, of such with very many origins.
         """
         named: set[int] | None = None
-        deep = await self._scan(Table.LAYERED, b"", limit, LayeredQueue.DEEP)
-        found = [row.key for row in deep]
-        after = b""
+        found: list[Key] = []
+        _, queue, after = behind or (int(Table.LAYERED), int(LayeredQueue.DEEP), b"")
+        if queue == LayeredQueue.DEEP:
+            deep = await self._scan(Table.LAYERED, after, limit, LayeredQueue.DEEP)
+            found, after = [row.key for row in deep], b""
         while len(found) < limit:
             page = await self._scan(Table.LAYERED, after, limit - len(found))
             if not page:
@@ -161,6 +184,11 @@ class Reclaiming:
                 break
             after = page[-1].key[2]
         return named
+
+    async def last_needed(self, key: Key, work: Removal) -> int:
+        """Up to which TxID past rows may have been kept for a deleted snapshot alone."""
+        until = await self._next_snapshot(*PAIR.unpack(key[2]))
+        return min(until, work.last or until)
 
     async def _next_snapshot(self, txid: int, inode_id: int) -> int:
         """The TxID of the same inode's next snapshot; if there is none, the latest of all."""

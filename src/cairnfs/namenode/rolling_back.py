@@ -37,7 +37,7 @@ def rollback_snapshot(call: IncomingCall, request: cairn_pb2.RollbackSnapshotReq
         lambda safety: cairn_pb2.RollbackSnapshotResponseProto(safetySnapshot=safety),
         FsPath.parse(request.path),
         as_text(request.snapshotName),
-        name_safety_snapshot(call.key),
+        as_text(request.safetyName) or name_safety_snapshot(call.key),
     )
 
 

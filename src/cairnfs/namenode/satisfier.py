@@ -124,10 +124,17 @@ class Satisfier(MovingDuty):
         return 0
 
     async def _find(self, block_id: BlockId) -> list[Placement]:
-        """The rows of a block that is gone."""
-        ids = (int(Table.PLACEMENTS), int(block_id))
-        rows = (await self._store.read(Reading(ids=[ids]))).ids.get(ids, [])
-        return [decode(Table.PLACEMENTS, row.data) for row in rows]
+        """The rows of a block that is gone.
+
+        One whose file was deleted is not gone before that is reclaimed: a clone or what was rolled
+        back may still show it.
+        """
+        placements = (int(Table.PLACEMENTS), int(block_id))
+        blocks = (int(Table.BLOCKS), int(block_id))
+        found = (await self._store.read(Reading(ids=[placements, blocks]))).ids
+        if found.get(blocks):
+            return []
+        return [decode(Table.PLACEMENTS, row.data) for row in found.get(placements, [])]
 
     async def _read(self, scan: Scan) -> list[Row]:
         return (await self._store.read(Reading(scans=[scan]))).scans[scan]

@@ -49,7 +49,13 @@ class Finder:
 
     def find_before(self, inode: Inode) -> tuple[Inode, ...] | None:
         """The way to an inode that has a row at a later time, and perhaps not yet here."""
-        return self.find(inode.identity) or self.find_place(inode.places)
+        way = self.find(inode.identity) or self.find_place(inode.places)
+        if way:
+            return way
+        # What is shown again by a roll-back may have no other row: it was deleted, or is elsewhere;
+        # or it has had another one before the roll-back than after it.
+        ways = (self._find_shown(inode.identity, each) for each in (inode.shown_at, inode.places))
+        return next(filter(None, ways), None)
 
     def find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
         """The way to what had no row yet, and so was where its origin had it in its directory."""
@@ -63,6 +69,19 @@ class Finder:
             return None
         child = child_of(self._rows, way[-1] if way else self._root, place.name)
         return (*way, child) if child is not None and child.id == place.shown_as else None
+
+    def _find_shown(self, identity: int, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
+        """The way to what a directory had from an origin, where it later got its row."""
+        if not places:
+            return None
+        place, *above = places
+        way = self.find(place.parent)
+        if way is None:
+            way = self._find_shown(place.parent, tuple(above))
+        if way is None:
+            return None
+        child = child_of(self._rows, way[-1] if way else self._root, place.name)
+        return (*way, child) if child is not None and _is_of(child, identity, place) else None
 
     def path(self, identity: int) -> tuple[bytes, ...] | None:
         """The names on that way."""
@@ -137,6 +156,14 @@ class Finder:
             inode = child
             found.append(inode)
         return found
+
+
+def _is_of(child: Inode, identity: int, place: Place) -> bool:
+    """Whether this has its place from the same origin as what has got a row there since."""
+    if child.is_virtual:
+        return child.id == place.shown_as or child.identity == identity
+    before = (*child.shown_at[:1], *child.places[:1])
+    return any(each.shown_as == place.shown_as for each in before)
 
 
 def _owner_before(rows: Rows, content_id: int) -> Inode | None:

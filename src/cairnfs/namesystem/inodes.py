@@ -96,7 +96,7 @@ class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Where something was that a clone had from its origin, before it got a row of its own."""
+    """Where something was that a directory had from its origin, before it got a row of its own."""
 
     parent: int  # the identity of its directory
     name: bytes
@@ -179,6 +179,10 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     # Files: by which storage policy the directories above are charged; 0: all of it is on DISK.
     charged_policy: int = 0
+
+    # Of what has got its row after a roll-back: its place, and that of each directory above it
+    # that has; snapshots of before that show it there.
+    shown_at: tuple[Place, ...] = ()
 
     @property
     def children_id(self) -> int:

@@ -12,8 +12,9 @@ from there.  So either is made in constant time, whatever is below.
 The origin of a directory is held by a *pin*: a snapshot that nobody sees, counted by those who
 have their origin there.
 
-The content of an origin may itself have come from elsewhere, and so on: whoever looks goes through
-all of them.  `layered_key` tells the deep ones apart, which are settled at once.
+An origin may have one itself: who rolls back to a snapshot of what was rolled back, or clones a
+snapshot of a clone, adds a layer.  Each is looked at by whoever looks for a name, so a directory
+with many of them is *settled* though its snapshots are there, and beyond a limit none is added.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ import msgspec
 
 from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.records import Block, block_key
-from cairnfs.errors import SnapshotException
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin, Place
 from cairnfs.store.base import Count, Key, Totals
 from cairnfs.store.schema import NUMBER, PAIR, Table
@@ -34,8 +34,8 @@ from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import Rows, ask_all
 from cairnfs.transaction.transaction import Counts, Transaction
 
-LAYERS_MAX = 16  # origins, one behind another, that are left as they are
-ORIGINS_MAX = 400  # a row with so many can be read; one with a thousand could not be
+LAYERS_MANY = 16  # a directory with more is given rows of its own
+LAYERS_MAX = 200  # more are not added: they are one in the other in an inode's row
 
 _INODES = int(Table.INODES)
 _BLOCKS = int(Table.BLOCKS)
@@ -68,7 +68,7 @@ class LayeredQueue(enum.IntEnum):
     """Which directories wait there for rows of their own."""
 
     UNSETTLED = 0  # until nobody sees a snapshot of the origin's moment
-    DEEP = 1  # not at all: there are more than LAYERS_MAX
+    DEEP = 1  # not at all: there are more than LAYERS_MANY
 
 
 class Layered(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -92,18 +92,9 @@ def content_key(content_id: int) -> Key:
 
 
 def layered_key(origin: Origin, inode_id: int) -> Key:
-    is_deep = depth_of(origin) > LAYERS_MAX
+    is_deep = count_layers(origin) > LAYERS_MANY
     queue = LayeredQueue.DEEP if is_deep else LayeredQueue.UNSETTLED
-    return (Table.LAYERED, queue, PAIR.pack(origin.txid, inode_id))
-
-
-def depth_of(origin: Origin | None) -> int:
-    """How many origins are one behind another."""
-    depth = 0
-    while origin is not None:
-        depth += 1
-        origin = origin.below
-    return depth
+    return (int(Table.LAYERED), int(queue), PAIR.pack(origin.txid, inode_id))
 
 
 def identity_key(identity: int) -> Key:
@@ -165,7 +156,28 @@ def rows_of_blocks(rows: Rows, file: Inode) -> tuple[Rows, InodeId]:
     return rows, file.id
 
 
+def count_layers(origin: Origin | None) -> int:
+    """How many origins there are, each of the one before."""
+    count = 0
+    while origin is not None:
+        count, origin = count + 1, origin.below
+    return count
+
+
 # Changing.
+
+
+def note_layered(tx: Transaction, origin: Origin, inode_id: int) -> None:
+    """Put down that a directory has an origin, for it to be settled when that is time."""
+    key = layered_key(origin, inode_id)
+    tx.get(key)
+    tx.put(key, Layered())
+
+
+def forget_layered(tx: Transaction, origin: Origin, inode_id: int) -> None:
+    key = layered_key(origin, inode_id)
+    if tx.get(key) is not None:
+        tx.delete(key)
 
 
 def hide(tx: Transaction, directory: Inode, name: bytes, *, moved: int = 0) -> None:
@@ -216,11 +228,6 @@ def pin(
     is_own: bool = False,
 ) -> Origin:
     """Hold a directory as it was after a TxID, as an origin for another one."""
-    if depth_of(below) >= ORIGINS_MAX:
-        raise SnapshotException(
-            f"What is in this snapshot comes from {ORIGINS_MAX} others, one through another, and"
-            " not yet from fewer: it can be read and copied, but neither cloned nor rolled back to"
-        )
     number = tx.next_inode_id()
     tx.put_new(moment_key(txid, number), Moment(txid, inode_id))
     tx.add(number, _PINNED)
@@ -256,6 +263,7 @@ def release(tx: Transaction, origin: Origin) -> Key | None:
 def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
     id = InodeId(tx.next_inode_id())
     assert inode.origin is not None
+    place = Place(parent.identity, inode.name, inode.id)
     own = msgspec.structs.replace(
         inode,
         id=id,
@@ -266,7 +274,8 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         is_snapshottable=False,
         snapshots=0,
         known_as=_take_identity(tx, inode, id) if inode.origin.is_own else 0,
-        places=inode.places if inode.origin.is_own else _places(parent, inode),
+        places=inode.places if inode.origin.is_own else (place, *parent.places),
+        shown_at=(place, *parent.shown_at) if inode.origin.is_own else (),
     )
     key = (_INODES, own.parent_id, own.name)
     tx.get(key)
@@ -276,7 +285,7 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         counts = tuple((count, number) for count, number in enumerate(totals.counts) if number)
         tx.add(id, counts, mtime_ms=totals.mtime_ms if totals.touched else -1)
         tx.add(inode.origin.pin, _PINNED)
-        tx.put_new(layered_key(inode.origin, id), Layered())
+        note_layered(tx, inode.origin, id)
     elif inode.is_file:
         copy_blocks(tx, inode, id)
     return own
@@ -306,10 +315,6 @@ def _take_identity(tx: Transaction, inode: Inode, id: InodeId) -> int:
         return 0
     tx.put(key, Identity(id))
     return inode.identity
-
-
-def _places(parent: Inode, inode: Inode) -> tuple[Place, ...]:
-    return (Place(parent.identity, inode.name, inode.id), *parent.places)
 
 
 def _is_reachable(tx: Transaction, id: int) -> bool:

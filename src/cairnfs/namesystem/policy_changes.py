@@ -162,7 +162,7 @@ def need_notes(tx: Transaction, source: Lookup, inodes: Sequence[Inode]) -> None
         tx.need((*_marks_of(inodes), *scans))
 
 
-def note_rollback(tx: Transaction, lookup: Lookup, restored: Inode) -> None:
+def note_rollback(tx: Transaction, lookup: Lookup, snapshot: Snapshot, restored: Inode) -> None:
     """A directory or file has gone back to an earlier state, and with it what was chosen then.
 
     What was still to be looked at or moved below is known by inodes that are not there any more.
@@ -173,7 +173,7 @@ def note_rollback(tx: Transaction, lookup: Lookup, restored: Inode) -> None:
     tx.need((*_marks_of(lookup.inodes), scan_key(restored.id)))
     if (
         not is_same(policy_id_of(lookup), after)
-        or _is_marked(tx, restored)
+        or _may_have_moved(tx, lookup, snapshot)
         or _is_anything_left(tx)
     ):
         request_scan(tx, restored)
@@ -182,20 +182,25 @@ def note_rollback(tx: Transaction, lookup: Lookup, restored: Inode) -> None:
 def note_clone(
     tx: Transaction, source: Lookup, snapshot: Snapshot, destination: Lookup, clone: Inode
 ) -> None:
-    """What was made of a snapshot has the policy of the directory that it has come into.
-
-    Its blocks are where those of the original are, or were when that was deleted.
-    """
-    if not is_used(destination.inodes[0]):
+    """What begins as a snapshot has the policy of the directory that it is made in."""
+    if not is_used(source.inodes[0]):
         return
     then = decide_then(snapshot, STORAGE_POLICY, AttributeKind.FOLLOWS_PATH).value
-    after = policy_id_at(destination.inodes)
-    if (
-        not is_same(policy_id_of(source), after)
-        or not is_same(then[0] if then else POLICY_UNSPECIFIED, after)
-        or _is_marked(tx, snapshot.root)
-    ):
+    after = policy_id_at(destination.ancestors)
+    tx.need((*_marks_of(source.inodes), scan_key(clone.id)))
+    before = then[0] if then else POLICY_UNSPECIFIED
+    if not is_same(before, after) or _may_have_moved(tx, source, snapshot):
         request_scan(tx, clone)
+
+
+def _may_have_moved(tx: Transaction, lookup: Lookup, snapshot: Snapshot) -> bool:
+    """Whether a policy held for a while, after a snapshot, of what was found or is below it.
+
+    What was deleted meanwhile, and so is only in the snapshot, may be where that has wanted it.
+    """
+    inode = lookup.inodes[-1]
+    chosen = decide(lookup, STORAGE_POLICY, AttributeKind.FOLLOWS_PATH).txid
+    return max(chosen, inode.restored) > snapshot.txid or _is_marked(tx, inode)
 
 
 def _is_trash(path: FsPath) -> bool:

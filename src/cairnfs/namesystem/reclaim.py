@@ -31,11 +31,12 @@ from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.layers import (
     content_key,
     forget_identity,
-    layered_key,
+    forget_layered,
     owner_of_content,
     parent_of,
     release,
 )
+from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
 from cairnfs.namesystem.snapshot_records import Removal
 from cairnfs.namesystem.snapshots import forget_snapshottable
 from cairnfs.store.base import Key, PastRow
@@ -155,15 +156,15 @@ class Needs:
 
 
 @operation()
-def reclaim(tx: Transaction, id: InodeId) -> bool:
-    """Look at a batch of rows below a detached inode; True when it is done with.
+def reclaim(tx: Transaction, id: InodeId) -> Looked:
+    """Look at a batch of rows below a detached inode.
 
     Nobody can reach these rows any more, so nobody conflicts over them.
     """
     key = orphan_key(id)
     orphan: Orphan | None = tx.get(key)
     if orphan is None:
-        return True
+        return NOTHING_LEFT
     tx.covered = 0  # what goes from here is needed by nobody
     until = orphan.until or tx.since(key)
     needs = Needs(tx, TXID_MAX)
@@ -175,17 +176,18 @@ def reclaim(tx: Transaction, id: InodeId) -> bool:
     if count == RECLAIM_BATCH:
         going_on = msgspec.structs.replace(orphan, until=until, after=last, is_holding=is_holding)
         tx.put(key, going_on)
-        return False
+        return Looked(count, is_done=False)
     tx.delete(key)
+    done = Looked(count, is_done=True)
     if orphan.is_attached:
-        return True  # what it is attached to is held, and so is it
+        return done  # what it is attached to is held, and so is it
     is_directory = orphan.kind is Kind.DIRECTORY
     if is_holding or (is_directory and _is_needed(needs, id, orphan, until)):
         held = msgspec.structs.replace(orphan, until=until, after=b"", is_holding=False)
         tx.put_new(held_key(until, id), held)
     elif is_directory:
-        return _end_directory(tx, id, orphan)
-    return True
+        return Looked(count, is_done=_end_directory(tx, id, orphan))
+    return done
 
 
 def _is_needed(needs: Needs, id: InodeId, orphan: Orphan, until: int) -> bool:
@@ -198,7 +200,7 @@ def _is_needed(needs: Needs, id: InodeId, orphan: Orphan, until: int) -> bool:
 
 
 def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan) -> bool:
-    """Nothing below a directory is left: it goes, with what is kept beside its row."""
+    """Nothing below a directory is left: it goes, and True when all that is kept beside it has."""
     inode = orphan.inode
     if not orphan.is_content:
         tx.drop_totals(id if inode is None else inode.id)
@@ -215,9 +217,7 @@ def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan) -> bool:
         tx.delete(content)
     if inode.origin is not None:
         if not orphan.is_content:
-            note = layered_key(inode.origin, inode.id)
-            if tx.get(note) is not None:
-                tx.delete(note)
+            forget_layered(tx, inode.origin, inode.id)
         pin = release(tx, inode.origin)
         if pin is not None:
             tx.put_new((Table.REMOVALS, *pin[1:]), Removal(tx.now_ms, until=inode.origin.txid))
@@ -231,6 +231,18 @@ def reclaim_past(tx: Transaction, removal: Key, rows: Sequence[PastRow], is_last
     if work is None:
         return
     txid, _ = PAIR.unpack(removal[2])
+    forget_unneeded(tx, txid, rows)
+    if is_last:
+        tx.put(removal, Removal(work.deleted_ms, is_past_done=True))
+    else:
+        until = rows[-1].until
+        looked = tuple(each for each in work.looked if each[1] > until)
+        reached = Removal(work.deleted_ms, until, *rows[-1].key, looked=looked, last=work.last)
+        tx.put(removal, reached)
+
+
+def forget_unneeded(tx: Transaction, txid: int, rows: Sequence[PastRow]) -> None:
+    """Forget those of some past rows that a snapshot of then has shown, and none does now."""
     needs = Needs(tx, max((row.until for row in rows), default=0))
     # What a roll-back itself has written may have been kept for the snapshot before it.
     candidates = [row for row in rows if row.since <= txid + 1 and txid < row.until]
@@ -239,10 +251,6 @@ def reclaim_past(tx: Transaction, removal: Key, rows: Sequence[PastRow], is_last
     _check_replicas(tx, forgotten)
     for row in forgotten:
         tx.forget_past(row.key, row.until)
-    if is_last:
-        tx.put(removal, Removal(work.deleted_ms, is_past_done=True))
-    else:
-        tx.put(removal, Removal(work.deleted_ms, rows[-1].until, *rows[-1].key))
 
 
 def _check_replicas(tx: Transaction, forgotten: Iterable[PastRow]) -> None:
@@ -283,11 +291,11 @@ def _is_shown(needs: Needs, row: PastRow) -> bool:
 
 
 @operation()
-def release_orphans(tx: Transaction, removal: Key, until: int) -> bool:
-    """Have a batch of held orphans looked at again; True when that was all, and it is done."""
+def release_orphans(tx: Transaction, removal: Key, until: int) -> Looked:
+    """Have a batch of held orphans looked at again; with the last, all is done."""
     work: Removal | None = tx.get(removal)
     if work is None:
-        return True
+        return NOTHING_LEFT
     txid, _ = PAIR.unpack(removal[2])
     after = work.b or PAIR.pack(txid, TXID_MAX)
     page = tx.scan(Table.HELD, 0, after, RECLAIM_BATCH)
@@ -302,9 +310,9 @@ def release_orphans(tx: Transaction, removal: Key, until: int) -> bool:
         if len(page) == RECLAIM_BATCH:
             progress = Removal(work.deleted_ms, b=page[-1][0][2], is_past_done=True)
             tx.put(removal, progress)
-            return False
+            return Looked(len(page), is_done=False)
     tx.delete(removal)
-    return True
+    return Looked(len(page), is_done=True)
 
 
 def held_key(until: int, id: int) -> Key:
@@ -336,7 +344,12 @@ def _reclaim_children(
     content = _content_of(id, orphan)
     rows: list[tuple[Key, Inode]] = tx.scan(Table.INODES, content, orphan.after, RECLAIM_BATCH)
     tx.need(_keys_beside(inode for _, inode in rows))
-    shown = ask_all(lambda row: needs.shows_content(content, tx.since(row[0]), until), rows)
+
+    def is_shown(row: tuple[Key, Inode]) -> bool:
+        since = tx.since(row[0])
+        return needs.has_root(row[1].id, since, until) or needs.shows_content(content, since, until)
+
+    shown = ask_all(is_shown, rows)
     for (key, inode), is_needed in zip(rows, shown, strict=True):
         if inode.under_construction:
             leases.remove(tx, inode.id)

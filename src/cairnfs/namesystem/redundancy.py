@@ -163,7 +163,9 @@ def _policy_of(tx: Transaction, files: Sequence[Inode], placement: Placement | N
     """
     found = [] if placement is None or not placement.policy_id else [placement.policy_id]
     for file in files:
-        way = way_to(tx, file)
+        # One that was deleted is not where it was, though its directory may still be there.
+        is_deleted = tx.get_by_id(Table.INODES, file.id) is None
+        way = None if is_deleted else way_to(tx, file)
         if way is not None:
             found.append(policy_id_at(way) or DEFAULT.id)
     return max(found, default=None)

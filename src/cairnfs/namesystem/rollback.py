@@ -28,14 +28,16 @@ from cairnfs.namesystem.directories import add_inode
 from cairnfs.namesystem.identity import Finder
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind, Origin
 from cairnfs.namesystem.layers import (
+    LAYERS_MAX,
     Content,
-    Layered,
     child_of,
     content_key,
     copied,
     copy_blocks,
-    layered_key,
+    count_layers,
+    forget_layered,
     materialize,
+    note_layered,
     of_another,
     pin,
     share,
@@ -52,7 +54,7 @@ from cairnfs.namesystem.lookup import (
     resolve_to_create,
     resolve_to_read,
 )
-from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.paths import DOT_SNAPSHOT, FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
 from cairnfs.namesystem.policy_changes import note_clone, note_rollback
 from cairnfs.namesystem.quotas import add_entry, subtree
@@ -73,7 +75,7 @@ from cairnfs.transaction.transaction import Counts, Transaction
 _PAGE = 1000
 _KEPT = (
     *("id", "parent_id", "name", "covered_txid", "is_snapshottable", "snapshots"),
-    *("known_as", "places", "declared"),
+    *("known_as", "places", "shown_at", "declared"),
 )
 
 
@@ -90,7 +92,8 @@ def rollback_snapshot(
     snapshot = find_snapshot(tx, inode, name)
     if snapshot is None:
         raise SnapshotException(
-            f"Cannot roll {lookup.path} back to snapshot {name}: it does not exist."
+            f"Cannot roll {lookup.path} back to snapshot {name}: it does not exist; those that do"
+            f" are in {lookup.path.child(DOT_SNAPSHOT)}"
         )
     return roll_back(tx, lookup, inode, snapshot, safety)
 
@@ -137,17 +140,19 @@ def _roll_back(
     then = tx.at(snapshot.txid)
     nested = find_nested(tx, lookup, inode, snapshot)
     _check_nothing_hinders(lookup, nested)
+    for then_below in (snapshot.root, *(each.way[-1] for each in nested if each.way)):
+        _check_layers(lookup.path, then_below.origin, "rolled back")
     if safety:
         inode, safety = take_as_it_was(tx, lookup, inode, safety)
     root = inheritance.rolled_back(lookup.inodes[0], snapshot, snapshot.root, tx.txid)
     if inode.is_file:
         restored = _restore_file(tx, inode, root, then)
-        note_rollback(tx, lookup, restored)
+        note_rollback(tx, lookup, snapshot, restored)
         _change_totals(tx, lookup, inode, subtree(tx, inode), subtree(tx, restored))
         return safety
     before, after = tx.totals(inode.id), copied(then.totals(inode.id))
     restored = _restore_directory(tx, inode, root, snapshot.txid)
-    note_rollback(tx, lookup, restored)
+    note_rollback(tx, lookup, snapshot, restored)
     _bring_totals(tx, restored, before, after)
     _change_totals(tx, lookup, inode, _below(before), _below(after))
     # The upper ones first; those that are as deep have nothing to do with each other.
@@ -203,11 +208,12 @@ def clone_snapshot(
         raise FileNotFoundException(f"Directory does not exist: {source.path}")
     snapshot = find_snapshot(tx, origin, name) if origin.is_snapshottable else None
     if snapshot is None:
-        raise SnapshotException(f"There is no snapshot {name} of {source.path}")
+        raise SnapshotException(f"There is no snapshot {name} of {source.path} to be cloned")
     check_access(caller, snapshot.root, Access.READ, source.path)
     if not caller.is_superuser and caller.user != snapshot.root.owner:
         owner = snapshot.root.owner
         check_superuser(caller, f"clone snapshot {name} of {source.path}, which is {owner}'s")
+    _check_layers(source.path, snapshot.root.origin, "cloned")
     destination.check_length("clone")
     lookup = resolve_to_create(tx, caller, destination)
     if lookup.target is not None:
@@ -226,6 +232,7 @@ def clone_snapshot(
         origin=None,
         known_as=0,
         places=(),
+        shown_at=(),
         declared=(),
     )
     clone = inheritance.cloned(lookup.inodes[0], snapshot, clone, tx.txid)
@@ -235,7 +242,7 @@ def clone_snapshot(
         root = snapshot.root
         held = pin(tx, origin.id, root.children_id, snapshot.txid, of_another(root.origin))
         clone = msgspec.structs.replace(clone, origin=held)
-        tx.put_new(layered_key(held, clone.id), Layered())
+        note_layered(tx, held, clone.id)
         totals = copied(then.totals(root.id))
         add_inode(tx, lookup.path, lookup.ancestors, clone)
         tx.add(clone.id, tuple(enumerate(totals.counts)), mtime_ms=tx.now_ms)
@@ -245,6 +252,7 @@ def clone_snapshot(
         add_inode(tx, lookup.path, lookup.ancestors, clone)
         copy_blocks(tx, _as_virtual(snapshot.root, snapshot.txid), clone.id)
         add_entry(tx, lookup.path, lookup.ancestors, subtree(tx, clone))
+    note_clone(tx, source, snapshot, lookup, clone)
 
 
 def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> Inode:
@@ -253,13 +261,13 @@ def _restore_directory(tx: Transaction, now: Inode, then: Inode, txid: int) -> I
     if then.origin is not None and then.is_virtual:
         origin = share(tx, then.origin)
     else:
-        origin = pin(tx, now.id, then.children_id, txid, then.origin, is_own=True)
+        # By the id that it had: what is below was below that one.
+        origin = pin(tx, then.id, then.children_id, txid, then.origin, is_own=True)
     restored = msgspec.structs.replace(_with_attributes_of(now, then), content_id=content)
     restored = msgspec.structs.replace(restored, origin=origin)
-    if now.origin is not None and tx.get(layered_key(now.origin, now.id)) is not None:
-        tx.delete(layered_key(now.origin, now.id))
-    tx.get(layered_key(origin, now.id))
-    tx.put(layered_key(origin, now.id), Layered())
+    if now.origin is not None:
+        forget_layered(tx, now.origin, now.id)
+    note_layered(tx, origin, now.id)
     tx.put(key_of(now), restored)
     tx.put_new(content_key(content), Content(now.id))
     orphan = Orphan(Kind.DIRECTORY, inode=now, is_content=True)
@@ -326,6 +334,15 @@ def _check_nothing_hinders(lookup: Lookup, nested: list[Nested]) -> None:
                 f"{lookup.path} cannot be rolled back: this would remove {each.path}, which has"
                 " snapshots of its own; delete those first"
             )
+
+
+def _check_layers(path: FsPath, origin: Origin | None, done: str) -> None:
+    if count_layers(origin) >= LAYERS_MAX:
+        raise SnapshotException(
+            f"{path} cannot be {done} by this snapshot: what it shows comes from {LAYERS_MAX}"
+            " others that had it from each other; use an earlier one, or take one later: what the"
+            " directory has from snapshots gets rows of its own in the background"
+        )
 
 
 def _below(totals: Totals) -> Counts:

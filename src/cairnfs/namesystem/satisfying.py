@@ -25,6 +25,7 @@ from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.layered_children import some_children_of
 from cairnfs.namesystem.layers import materialize_all, shared_blocks
 from cairnfs.namesystem.lookup import Lookup, key_of, path_of, resolve
+from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
 from cairnfs.namesystem.policy_changes import (
     PolicyScan,
@@ -45,7 +46,9 @@ SCAN_PAGE = 64  # inodes looked at by one transaction: other callers wait for it
 FILE_BLOCKS_MAX = 8  # a file with more is looked at by itself
 BLOCKS_PAGE = 64  # so many of its blocks at a time
 
-SATISFIED_KEY: Key = (int(Table.SATISFIED), 0, b"")
+SATISFIED_SHARDS = 16  # so that those who look through subtrees do not wait for each other
+_SATISFIED = int(Table.SATISFIED)
+_PLACED_KEY: Key = (_SATISFIED, 0, b"")
 
 
 class Satisfied(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -60,28 +63,28 @@ register(Table.SATISFIED, Satisfied)
 
 
 @operation()
-def scan_subtree(tx: Transaction, inode_id: InodeId) -> bool:
-    """Look at a page of what is to be looked at at and below an inode; True: there is more."""
+def scan_subtree(tx: Transaction, inode_id: InodeId) -> Looked:
+    """Look at a page of what is to be looked at at and below an inode."""
     key = scan_key(inode_id)
     scan: PolicyScan | None = tx.get(key)
     if scan is None:
-        return False
+        return NOTHING_LEFT
     path = path_of(tx, inode_id)
     lookup = None if path is None else resolve(tx, path)
     inode = None if lookup is None else lookup.target
     if lookup is None or inode is None or inode.id != inode_id:
         tx.delete(key)  # it was deleted
-        return False
+        return NOTHING_LEFT
     if inode.is_file:
         _recharge(tx, lookup.ancestors, inode, policy_id_of(lookup))
-        after = _scan_file(tx, inode, scan.after)
+        rows, after = _scan_file(tx, inode, scan.after)
     else:
-        after = _scan_directory(tx, lookup, inode, scan.after)
+        rows, after = _scan_directory(tx, lookup, inode, scan.after)
     if after:
         tx.put(key, msgspec.structs.replace(scan, after=after))
     else:
         tx.delete(key)
-    return bool(after)
+    return Looked(rows, is_done=not after)
 
 
 @operation()
@@ -89,18 +92,29 @@ def settle_placed(
     tx: Transaction, done: Sequence[Placement], unsatisfied: Sequence[tuple[Placement, str]]
 ) -> None:
     """Blocks were looked at: some are where they belong, and some cannot be for now."""
-    _count(tx, placed=settle_placements(tx, done, unsatisfied))
+    _count(tx, _PLACED_KEY, placed=settle_placements(tx, done, unsatisfied))
 
 
 @operation(mutates=False)
 def get_satisfied(tx: Transaction) -> Satisfied:
     """What has been done so far."""
-    found: Satisfied | None = tx.get(SATISFIED_KEY)
-    return found or Satisfied()
+    first: Satisfied | None = tx.get(_PLACED_KEY)
+    others = [row for _, row in tx.scan(Table.SATISFIED, 0, b"", SATISFIED_SHARDS)]
+    found = [*others, first or Satisfied()]
+    return Satisfied(
+        sum(each.scanned for each in found),
+        sum(each.queued for each in found),
+        sum(each.placed for each in found),
+    )
 
 
-def _scan_directory(tx: Transaction, lookup: Lookup, directory: Inode, after: bytes) -> bytes:
-    """Queue the blocks of some files, and put directories down; where the next page begins."""
+def _scan_directory(
+    tx: Transaction, lookup: Lookup, directory: Inode, after: bytes
+) -> tuple[int, bytes]:
+    """Queue the blocks of some files, and put directories down.
+
+    How many there were, and where the next page begins, if there may be more.
+    """
     page, after = some_children_of(tx, directory, after, SCAN_PAGE)
     tx.need(scan_key(child.id) for child in page if not child.is_symlink)
     files = [child for child in page if child.is_file and child.block_count]
@@ -122,8 +136,9 @@ def _scan_directory(tx: Transaction, lookup: Lookup, directory: Inode, after: by
         request_scan(tx, child)
     for file in large:
         request_scan(tx, file)
-    _count(tx, scanned=len(page) - len(large), queued=len(queued))
-    return after
+    scanned = len(page) - len(large)
+    _count(tx, _scanned_key(directory.id), scanned=scanned, queued=len(queued))
+    return len(page), after
 
 
 def _is_large(file: Inode) -> bool:
@@ -131,11 +146,11 @@ def _is_large(file: Inode) -> bool:
     return file.block_count > FILE_BLOCKS_MAX and not file.is_virtual
 
 
-def _scan_file(tx: Transaction, file: Inode, after: bytes) -> bytes:
+def _scan_file(tx: Transaction, file: Inode, after: bytes) -> tuple[int, bytes]:
     page = tx.scan(Table.BLOCKS, file.id, after, BLOCKS_PAGE)
     put_placements(tx, [(block.id, 0) for _, block in page])
-    _count(tx, scanned=0 if after else 1, queued=len(page))
-    return page[-1][0][2] if len(page) == BLOCKS_PAGE else b""
+    _count(tx, _scanned_key(file.id), scanned=0 if after else 1, queued=len(page))
+    return len(page), page[-1][0][2] if len(page) == BLOCKS_PAGE else b""
 
 
 def _recharge(tx: Transaction, above: Sequence[Inode], file: Inode, policy_id: int) -> None:
@@ -162,11 +177,17 @@ def _policy_of_child(lookup: Lookup, child: Inode) -> int:
     return policy_id_of(way) or DEFAULT.id
 
 
-def _count(tx: Transaction, *, scanned: int = 0, queued: int = 0, placed: int = 0) -> None:
-    known: Satisfied | None = tx.get(SATISFIED_KEY)
+def _scanned_key(inode_id: InodeId) -> Key:
+    return (_SATISFIED, 0, bytes([1 + inode_id % SATISFIED_SHARDS]))
+
+
+def _count(
+    tx: Transaction, key: Key, *, scanned: int = 0, queued: int = 0, placed: int = 0
+) -> None:
+    known: Satisfied | None = tx.get(key)
     so_far = known or Satisfied()
     if scanned or queued or placed:
         counted = Satisfied(
             so_far.scanned + scanned, so_far.queued + queued, so_far.placed + placed
         )
-        tx.put(SATISFIED_KEY, counted)
+        tx.put(key, counted)

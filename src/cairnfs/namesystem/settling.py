@@ -19,6 +19,7 @@ from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layered_children import some_children_of
 from cairnfs.namesystem.layers import Layered, materialize_all
 from cairnfs.namesystem.lookup import key_of, path_of, resolve
+from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
 from cairnfs.store.base import Key
 from cairnfs.store.schema import PAIR, Table
 from cairnfs.transaction.calls import operation
@@ -28,27 +29,28 @@ SETTLE_BATCH = 32  # rows of a directory given by one transaction: other callers
 
 
 @operation()
-def settle(tx: Transaction, key: Key) -> None:
+def settle(tx: Transaction, key: Key) -> Looked:
     """Give a page of what a directory has from its origin rows of its own; at the end, no origin.
 
     `key` is that of its note, which goes when nothing is left to do.
     """
     note: Layered | None = tx.get(key)
     if note is None:
-        return
+        return NOTHING_LEFT
     txid, id = PAIR.unpack(key[2])
     directory = _find(tx, InodeId(id))
     if directory is None or (directory.origin is not None and directory.origin.txid != txid):
         tx.delete(key)  # it is gone, or was rolled back again
-    elif directory.origin is None:
-        _forget_whiteouts(tx, key, directory)
+        return NOTHING_LEFT
+    if directory.origin is None:
+        return _forget_whiteouts(tx, key, directory)
+    page, after = some_children_of(tx, directory, note.after, SETTLE_BATCH)
+    materialize_all(tx, directory, page)
+    if after:
+        tx.put(key, Layered(after))
     else:
-        page, after = some_children_of(tx, directory, note.after, SETTLE_BATCH)
-        materialize_all(tx, directory, page)
-        if after:
-            tx.put(key, Layered(after))
-        else:
-            _leave_origin(tx, directory)
+        _leave_origin(tx, directory)
+    return Looked(len(page), is_done=False)
 
 
 def _find(tx: Transaction, id: InodeId) -> Inode | None:
@@ -68,10 +70,12 @@ def _leave_origin(tx: Transaction, directory: Inode) -> None:
     tx.put_new(orphan_key(id), orphan)
 
 
-def _forget_whiteouts(tx: Transaction, key: Key, directory: Inode) -> None:
+def _forget_whiteouts(tx: Transaction, key: Key, directory: Inode) -> Looked:
     """There is no origin any more in which there could be such names."""
     whiteouts = tx.scan(Table.WHITEOUTS, directory.children_id, b"", SETTLE_BATCH)
     for each, _ in whiteouts:
         tx.delete(each)
-    if len(whiteouts) < SETTLE_BATCH:
+    is_done = len(whiteouts) < SETTLE_BATCH
+    if is_done:
         tx.delete(key)
+    return Looked(len(whiteouts), is_done)

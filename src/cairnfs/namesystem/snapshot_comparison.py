@@ -320,6 +320,7 @@ def _essence(inode: Inode) -> Inode:
         is_virtual=False,
         known_as=0,
         places=(),
+        shown_at=(),
         id=InodeId(0),
         held_replication=0,
         entered=None,
@@ -327,6 +328,8 @@ def _essence(inode: Inode) -> Inode:
         renamed=0,
         restored=0,
         declared=(),
+        charged_policy=0,  # of the directory that it is in, and noted here by the satisfier
+        reserved_bytes=0,
     )
 
 

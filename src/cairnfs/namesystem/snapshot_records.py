@@ -34,6 +34,8 @@ class Removal(msgspec.Struct, frozen=True, array_like=True, gc=False):
     a: int = 0
     b: bytes = b""
     is_past_done: bool = False  # orphans come after past rows
+    looked: tuple[tuple[int, int], ...] = ()  # ranges of TxIDs, further on: see `removals`
+    last: int = 0  # nothing was kept for it after this TxID, if that was noted
 
 
 class RootSnapshot(msgspec.Struct, frozen=True, array_like=True, gc=False):

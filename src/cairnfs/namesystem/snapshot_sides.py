@@ -141,6 +141,7 @@ def _at_birth(tx: Transaction, clone: Inode) -> Side:
         id=clone.id,
         known_as=clone.known_as,
         places=(),
+        shown_at=(),
         is_snapshottable=False,
         is_virtual=True,
         origin=origin,

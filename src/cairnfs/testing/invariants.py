@@ -19,6 +19,7 @@ from cairnfs.blocks.records import Block, BlockState, CheckQueue, DataNode, Repl
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode, Kind
+from cairnfs.namesystem.layers import LayeredQueue
 from cairnfs.namesystem.leases import Lease, lease_key
 from cairnfs.namesystem.lookup import ROOT_KEY, key_of
 from cairnfs.namesystem.quotas import charged_space, reserved_space
@@ -75,8 +76,9 @@ async def check_no_leftovers(store: Store, ids: Iterable[int]) -> None:
 
 async def check_no_past(store: Store) -> None:
     """After the last snapshot is deleted and everything reclaimed: nothing tells of any."""
-    for table in (Table.MOMENTS, Table.HELD, Table.REMOVALS, Table.LAYERED):
-        rows = [row.key for a in (0, 1) async for row in _scan(store, table, a)]
+    tables = ((Table.MOMENTS, 0), (Table.HELD, 0), (Table.REMOVALS, 0))
+    for table, a in (*tables, *((Table.LAYERED, queue) for queue in LayeredQueue)):
+        rows = [row.key async for row in _scan(store, table, a)]
         assert not rows, f"rows of snapshots are left in {table.name}: {rows}"
     past = await store.scan_past((0, (0, 0, b"")), 2**63 - 1, PAGE)
     assert not past, f"past rows are left: {[(row.key, row.since, row.until) for row in past]}"

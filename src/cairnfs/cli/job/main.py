@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cairnfs.cli.connection import Choice, choose
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.job import checks
+from cairnfs.cli.job import checks, work
 from cairnfs.cli.job import usage as usage_options
 from cairnfs.cli.job.progress import JobBar
 from cairnfs.cli.output import Output, format_bytes
@@ -34,6 +34,9 @@ JOBS = {
     "usage": "where space and files are, what snapshots hold, what has grown",
     "fsck": "look at all files, blocks and directories; exit code 1 if something is lost",
     "scrub": "read every replica, and have those replaced that are not what was written",
+    "rollback": "make a directory what it was in a snapshot, and reclaim what that leaves",
+    "reclaim": "work off what was deleted, trees and snapshots, without waiting for it",
+    "satisfy": "look for replicas that are not where storage policies want them, and move them",
 }
 _RUN_AGAIN = "run the same command again: it goes on where it was"
 
@@ -86,6 +89,7 @@ def make_parser() -> argparse.ArgumentParser:
     mirror.add_argument("target", metavar="URL", help="of the mirror: hdfs://other:8020/path")
     usage_options.add_options(parsers["usage"])
     checks.add_options(parsers["fsck"], parsers["scrub"])
+    work.add_options(parsers["rollback"], parsers["satisfy"])
     return parser
 
 
@@ -191,6 +195,40 @@ def scrub(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
     return checks.tell_of_scrub(given, done, bar)
 
 
+def rollback(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    from cairnfs.jobs import plan_rollback
+    from cairnfs.jobs import rollback as run
+
+    what = (_url(choice, given.directory), given.snapshot)
+    how: dict[str, Any] = {"safety": given.safety, **_options(given, bar)}
+    if given.dry_run:
+        return _show_plan(given, plan_rollback(*what, **how), bar)
+    done = run(*what, **how)
+    return _tell(given, done, work.describe_rollback(done), bar)
+
+
+def reclaim(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    from cairnfs.jobs import plan_reclaim
+    from cairnfs.jobs import reclaim as run
+
+    if given.dry_run:
+        return _show_plan(given, plan_reclaim(choice.url, **_options(given, bar)), bar)
+    done = run(choice.url, **_options(given, bar))
+    return _tell(given, done, work.describe_reclaim(done), bar)
+
+
+def satisfy(given: argparse.Namespace, choice: Choice, bar: JobBar) -> int:
+    from cairnfs.jobs import plan_satisfy
+    from cairnfs.jobs import satisfy as run
+
+    what = (choice.url, given.path)
+    if given.dry_run:
+        return _show_plan(given, plan_satisfy(*what, **_options(given, bar)), bar)
+    done = run(*what, wait=not given.no_wait, **_options(given, bar))
+    _tell(given, done, work.describe_satisfy(done), bar)
+    return 1 if done.unsatisfied_blocks and not given.no_wait else 0
+
+
 _ACTIONS: dict[str, Callable[[argparse.Namespace, Choice, JobBar], int]] = {
     "backup": backup,
     "restore": restore,
@@ -198,6 +236,9 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace, Choice, JobBar], int]] = {
     "usage": usage,
     "fsck": fsck,
     "scrub": scrub,
+    "rollback": rollback,
+    "reclaim": reclaim,
+    "satisfy": satisfy,
 }
 
 

@@ -47,7 +47,7 @@ class JobBar:
 def _bar(progress: JobProgress) -> str:
     """By bytes where there are any, else by number."""
     if not progress.items_total:
-        return f"{progress.stage} ..."
+        return f"{_words(progress)} ..."
     done, total = progress.items, progress.items_total
     if progress.bytes_total:
         done, total = progress.bytes, progress.bytes_total
@@ -56,7 +56,7 @@ def _bar(progress: JobProgress) -> str:
 
 def _words(progress: JobProgress) -> str:
     if not progress.items_total:
-        return progress.stage
+        return f"{progress.stage}, {progress.items:,}" if progress.items else progress.stage
     text = f"{progress.stage}, {progress.items:,} of {progress.items_total:,}"
     if progress.bytes_total:
         done, total = format_bytes(progress.bytes), format_bytes(progress.bytes_total)

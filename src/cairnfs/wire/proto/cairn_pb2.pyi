@@ -22,12 +22,14 @@ class CreateSnapshotsResponseProto(_message.Message):
     def __init__(self, snapshotPaths: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RollbackSnapshotRequestProto(_message.Message):
-    __slots__ = ("path", "snapshotName")
+    __slots__ = ("path", "snapshotName", "safetyName")
     PATH_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOTNAME_FIELD_NUMBER: _ClassVar[int]
+    SAFETYNAME_FIELD_NUMBER: _ClassVar[int]
     path: str
     snapshotName: str
-    def __init__(self, path: _Optional[str] = ..., snapshotName: _Optional[str] = ...) -> None: ...
+    safetyName: str
+    def __init__(self, path: _Optional[str] = ..., snapshotName: _Optional[str] = ..., safetyName: _Optional[str] = ...) -> None: ...
 
 class RollbackSnapshotResponseProto(_message.Message):
     __slots__ = ("safetySnapshot",)
@@ -268,6 +270,70 @@ class GetSnapshotWorkResponseProto(_message.Message):
     bound: int
     namenode: str
     def __init__(self, deletedTrees: _Optional[int] = ..., deletedSnapshots: _Optional[int] = ..., directoriesToSettle: _Optional[int] = ..., percentOfSnapshot: _Optional[int] = ..., bound: _Optional[int] = ..., namenode: _Optional[str] = ...) -> None: ...
+
+class WorkItemProto(_message.Message):
+    __slots__ = ("kind", "id", "txid", "begin", "end")
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        DETACHED: _ClassVar[WorkItemProto.Kind]
+        DELETED_SNAPSHOT: _ClassVar[WorkItemProto.Kind]
+        TO_SETTLE: _ClassVar[WorkItemProto.Kind]
+        POLICY_SCAN: _ClassVar[WorkItemProto.Kind]
+    DETACHED: WorkItemProto.Kind
+    DELETED_SNAPSHOT: WorkItemProto.Kind
+    TO_SETTLE: WorkItemProto.Kind
+    POLICY_SCAN: WorkItemProto.Kind
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TXID_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    kind: WorkItemProto.Kind
+    id: int
+    txid: int
+    begin: int
+    end: int
+    def __init__(self, kind: _Optional[_Union[WorkItemProto.Kind, str]] = ..., id: _Optional[int] = ..., txid: _Optional[int] = ..., begin: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
+
+class ListWorkRequestProto(_message.Message):
+    __slots__ = ("kinds", "cursor", "rows")
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    kinds: _containers.RepeatedScalarFieldContainer[WorkItemProto.Kind]
+    cursor: bytes
+    rows: int
+    def __init__(self, kinds: _Optional[_Iterable[_Union[WorkItemProto.Kind, str]]] = ..., cursor: _Optional[bytes] = ..., rows: _Optional[int] = ...) -> None: ...
+
+class ListWorkResponseProto(_message.Message):
+    __slots__ = ("items", "cursor", "notYet")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    NOTYET_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[WorkItemProto]
+    cursor: bytes
+    notYet: int
+    def __init__(self, items: _Optional[_Iterable[_Union[WorkItemProto, _Mapping]]] = ..., cursor: _Optional[bytes] = ..., notYet: _Optional[int] = ...) -> None: ...
+
+class DoWorkRequestProto(_message.Message):
+    __slots__ = ("items", "rows", "limitMs")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    LIMITMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[WorkItemProto]
+    rows: int
+    limitMs: int
+    def __init__(self, items: _Optional[_Iterable[_Union[WorkItemProto, _Mapping]]] = ..., rows: _Optional[int] = ..., limitMs: _Optional[int] = ...) -> None: ...
+
+class DoWorkResponseProto(_message.Message):
+    __slots__ = ("rows", "done", "left")
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    rows: int
+    done: int
+    left: _containers.RepeatedCompositeFieldContainer[WorkItemProto]
+    def __init__(self, rows: _Optional[int] = ..., done: _Optional[int] = ..., left: _Optional[_Iterable[_Union[WorkItemProto, _Mapping]]] = ...) -> None: ...
 
 class SnapshotScheduleProto(_message.Message):
     __slots__ = ("path", "prefix", "hourly", "daily", "weekly", "monthly", "yearly")
