@@ -56,9 +56,9 @@ def test_a_transaction_queues_a_bounded_number_of_blocks(
     namenode, directory = fs.namenode.namenode, fs.info("/d").id
     steps = [0]
     for inode_id in (directory, *(fs.info(f"/d/f{number}").id for number in range(8))):
-        is_more = True
-        while is_more:
-            is_more = fs.namenode.wait(namenode.call(scan_subtree, inode_id))
+        is_done = False
+        while not is_done:
+            is_done = fs.namenode.wait(namenode.call(scan_subtree, inode_id)).is_done
             steps.append(satisfied(fs).queued)
     assert queued(fs) == 36
     assert max(after - before for before, after in pairwise(steps)) <= 6
