@@ -285,7 +285,7 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         counts = tuple((count, number) for count, number in enumerate(totals.counts) if number)
         tx.add(id, counts, mtime_ms=totals.mtime_ms if totals.touched else -1)
         tx.add(inode.origin.pin, _PINNED)
-        note_layered(tx, inode.origin, id)
+        tx.put_new(layered_key(inode.origin, id), Layered())
     elif inode.is_file:
         copy_blocks(tx, inode, id)
     return own
