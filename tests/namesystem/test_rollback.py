@@ -369,3 +369,20 @@ def test_what_is_nested_in_a_clone_is_known_after_a_roll_back(fs: ScratchClient)
     assert look(fs, "/d") == shown
     assert [snapshot.name for snapshot in fs.list_snapshots("/d/copy/x/y")] == [b"own"]
     clean(fs)
+
+
+def test_what_is_nested_goes_back_to_where_it_had_been_moved(fs: ScratchClient) -> None:
+    fs.write("/d/f", 1)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s1")
+    fs.clone_snapshot("/d", "s1", "/d/copy")
+    fs.create_snapshot("/d", "s2")
+    fs.rename("/d/copy/f", "/d/moved")
+    shown = look(fs, "/d")
+    fs.rollback_snapshot("/d", "s2", "safety")
+    fs.allow_snapshot("/d/copy/f")
+    fs.create_snapshot("/d/copy/f", "own")
+    fs.rollback_snapshot("/d", "safety")
+    assert look(fs, "/d") == shown
+    assert [snapshot.name for snapshot in fs.list_snapshots("/d/moved")] == [b"own"]
+    clean(fs)
