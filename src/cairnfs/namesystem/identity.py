@@ -62,7 +62,8 @@ class Finder:
             return way
         # What is shown again by a roll-back may have no other row: it was deleted, or is elsewhere;
         # or it has had another one before the roll-back than after it.
-        ways = (self._find_shown(inode.identity, each) for each in (inode.shown_at, inode.places))
+        known = (*inode.shown_at, inode.places)
+        ways = (self._find_shown(inode.identity, each) for each in known)
         return next(filter(None, ways), None)
 
     def find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
@@ -181,7 +182,7 @@ def _is_of(child: Inode, identity: int, place: Place) -> bool:
     """Whether this has its place from the same origin as what has got a row there since."""
     if child.is_virtual:
         return child.id == place.shown_as or child.identity == identity
-    before = (*child.shown_at[:1], *child.places[:1])
+    before = (*(each[0] for each in child.shown_at), *child.places[:1])
     return any(each.shown_as == place.shown_as for each in before)
 
 
