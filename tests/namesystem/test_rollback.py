@@ -389,3 +389,41 @@ def test_what_is_nested_in_a_clone_is_known_after_a_roll_back(fs: ScratchClient)
     assert look(fs, "/d") == shown
     assert [snapshot.name for snapshot in fs.list_snapshots("/d/copy/x/y")] == [b"own"]
     clean(fs)
+
+
+def test_what_is_nested_goes_back_to_where_it_had_been_moved(fs: ScratchClient) -> None:
+    fs.write("/d/f", 1)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s1")
+    fs.clone_snapshot("/d", "s1", "/d/copy")
+    fs.create_snapshot("/d", "s2")
+    fs.rename("/d/copy/f", "/d/moved")
+    shown = look(fs, "/d")
+    fs.rollback_snapshot("/d", "s2", "safety")
+    fs.allow_snapshot("/d/copy/f")
+    fs.create_snapshot("/d/copy/f", "own")
+    fs.rollback_snapshot("/d", "safety")
+    assert look(fs, "/d") == shown
+    assert [snapshot.name for snapshot in fs.list_snapshots("/d/moved")] == [b"own"]
+    clean(fs)
+
+
+def test_what_is_nested_goes_back_to_the_name_of_two_roll_backs_before(fs: ScratchClient) -> None:
+    fs.write("/d/f", 1)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s1")
+    fs.set_permission("/d/f", 0o600)
+    fs.rollback_snapshot("/d", "s1")
+    fs.create_snapshot("/d", "s2")
+    shown = look(fs, "/d")
+    fs.rename("/d/f", "/d/g")
+    fs.create_snapshot("/d", "s3")
+    fs.set_permission("/d/g", 0o600)
+    fs.rollback_snapshot("/d", "s3")
+    fs.reclaim()
+    fs.allow_snapshot("/d/g")
+    fs.create_snapshot("/d/g", "own")
+    fs.rollback_snapshot("/d", "s2")
+    assert look(fs, "/d") == shown
+    assert [snapshot.name for snapshot in fs.list_snapshots("/d/f")] == [b"own"]
+    clean(fs)

@@ -18,11 +18,9 @@ from cairnfs.namesystem.identity import Finder
 from cairnfs.namesystem.inodes import ROOT_ID, Inode
 from cairnfs.namesystem.layers import (
     Identity,
-    Whiteout,
     child_of,
     identity_key,
     parent_of,
-    whiteout_key,
 )
 from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import PastRows
@@ -104,7 +102,7 @@ class Counterparts:
         if not path or above is None:
             return None
         directory = above[-1] if above else there.root
-        moved = self._find_moved(directory, path[-1], there)
+        moved = self._finder(there).find_moved(directory, path[-1])
         if moved is not None and self._was_at(path, moved, here, there):
             return moved
         child = child_of(there.rows, directory, path[-1])
@@ -122,13 +120,6 @@ class Counterparts:
             return None
         found = self._follow(names_of(way), way[-1], there, here)
         return way if found is not None and names_of(found) == path else None
-
-    def _find_moved(self, directory: Inode, name: bytes, side: Side) -> Way | None:
-        """Where on this side that is which was moved away from a place."""
-        if directory.is_virtual:
-            return None
-        left: Whiteout | None = side.rows.get(whiteout_key(directory.children_id, name))
-        return self._finder(side).find(left.moved) or None if left and left.moved else None
 
     def _was_at(self, path: Names, way: Way, here: Side, there: Side) -> bool:
         """Whether what is at the end of a way there, with a row, is what is cloned here."""

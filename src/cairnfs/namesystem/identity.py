@@ -10,7 +10,15 @@ it is another one than the original: its identity is its own id, and it knows it
 from __future__ import annotations
 
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, Place
-from cairnfs.namesystem.layers import Identity, child_of, content_key, identity_key, parent_of
+from cairnfs.namesystem.layers import (
+    Identity,
+    Whiteout,
+    child_of,
+    content_key,
+    identity_key,
+    parent_of,
+    whiteout_key,
+)
 from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import Rows
 
@@ -54,7 +62,8 @@ class Finder:
             return way
         # What is shown again by a roll-back may have no other row: it was deleted, or is elsewhere;
         # or it has had another one before the roll-back than after it.
-        ways = (self._find_shown(inode.identity, each) for each in (inode.shown_at, inode.places))
+        known = (*inode.shown_at, inode.places)
+        ways = (self._find_shown(inode.identity, each) for each in known)
         return next(filter(None, ways), None)
 
     def find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
@@ -80,8 +89,19 @@ class Finder:
             way = self._find_shown(place.parent, tuple(above))
         if way is None:
             return None
-        child = child_of(self._rows, way[-1] if way else self._root, place.name)
-        return (*way, child) if child is not None and _is_of(child, identity, place) else None
+        directory = way[-1] if way else self._root
+        child = child_of(self._rows, directory, place.name)
+        if child is not None and _is_of(child, identity, place):
+            return (*way, child)
+        moved = self.find_moved(directory, place.name)
+        return moved if moved is not None and _is_of(moved[-1], identity, place) else None
+
+    def find_moved(self, directory: Inode, name: bytes) -> tuple[Inode, ...] | None:
+        """The way to what an origin has in a directory, and was moved away from there."""
+        if directory.is_virtual:
+            return None
+        left: Whiteout | None = self._rows.get(whiteout_key(directory.children_id, name))
+        return self.find(left.moved) or None if left and left.moved else None
 
     def path(self, identity: int) -> tuple[bytes, ...] | None:
         """The names on that way."""
@@ -162,7 +182,7 @@ def _is_of(child: Inode, identity: int, place: Place) -> bool:
     """Whether this has its place from the same origin as what has got a row there since."""
     if child.is_virtual:
         return child.id == place.shown_as or child.identity == identity
-    before = (*child.shown_at[:1], *child.places[:1])
+    before = (*(each[0] for each in child.shown_at), *child.places[:1])
     return any(each.shown_as == place.shown_as for each in before)
 
 

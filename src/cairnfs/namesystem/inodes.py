@@ -181,8 +181,8 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     charged_policy: int = 0
 
     # Of what has got its row after a roll-back: its place, and that of each directory above it
-    # that has; snapshots of before that show it there.
-    shown_at: tuple[Place, ...] = ()
+    # that has, in which snapshots of before that show it; and the same of earlier roll-backs.
+    shown_at: tuple[tuple[Place, ...], ...] = ()
 
     @property
     def children_id(self) -> int:

@@ -42,6 +42,9 @@ _BLOCKS = int(Table.BLOCKS)
 _WHITEOUTS = int(Table.WHITEOUTS)
 _CONTENTS = int(Table.CONTENTS)
 _IDENTITIES = int(Table.IDENTITIES)
+
+_ABOVE_MAX = 32  # directories above that are noted: of most, one is found by its identity
+_SHOWN_MAX = 4  # places that are noted of one inode
 _PINNED: Counts = ((int(Count.CHILDREN), 1),)
 _RELEASED: Counts = ((int(Count.CHILDREN), -1),)
 
@@ -275,7 +278,7 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         snapshots=0,
         known_as=_take_identity(tx, inode, id) if inode.origin.is_own else 0,
         places=inode.places if inode.origin.is_own else (place, *parent.places),
-        shown_at=(place, *parent.shown_at) if inode.origin.is_own else (),
+        shown_at=_shown_at(place, parent, inode) if inode.origin.is_own else (),
     )
     key = (_INODES, own.parent_id, own.name)
     tx.get(key)
@@ -315,6 +318,13 @@ def _take_identity(tx: Transaction, inode: Inode, id: InodeId) -> int:
         return 0
     tx.put(key, Identity(id))
     return inode.identity
+
+
+def _shown_at(place: Place, parent: Inode, inode: Inode) -> tuple[tuple[Place, ...], ...]:
+    above = parent.shown_at[0] if parent.shown_at else ()
+    where = place.parent, place.name
+    earlier = (each for each in inode.shown_at if (each[0].parent, each[0].name) != where)
+    return ((place, *above)[:_ABOVE_MAX], *earlier)[:_SHOWN_MAX]
 
 
 def _is_reachable(tx: Transaction, id: int) -> bool:
