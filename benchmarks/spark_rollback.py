@@ -63,12 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         figures = []
         for store in options.stores:
             for way in (OWN, SPARK):
-                print(f"{store}, {way}: {options.inodes:,} inodes", flush=True)
+                print(f"{store}, {way}: {options.inodes:,} inodes ...", flush=True)
                 url = ""
                 if store == POSTGRES:
                     assert server is not None
                     url = server.create_database(f"rollback_{way}")
                 figures.append(measure(directory, store, way, options.inodes, url))
+                print(f"{store}, {way}: {json.dumps(figures[-1])}", flush=True)
         results = {"machine": describe_machine(directory, server), "figures": figures}
     print(render(figures))
     options.json.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +86,7 @@ def measure(directory: Path, store: str, way: str, inodes: int, url: str) -> Fig
         _fill(cluster, url or f"sqlite://{place}/namespace.db", inodes)
         addresses = ",".join(node.address for node in cluster.namenodes)
         with cairnfs.connect(f"hdfs://{addresses}") as fs, ExitStack() as stack:
-            spark = _start_spark(cluster, directory, stack) if way == SPARK else None
+            spark = _start_spark(fs.url, directory, stack) if way == SPARK else None
             bench = _Bench(cluster, fs, spark)
             return {"store": store, "way": way, "inodes": inodes, **bench.run()}
 
@@ -102,11 +103,12 @@ def _fill(cluster: Cluster, url: str, inodes: int) -> None:
         cluster.wait_for_namenode(namenode)
 
 
-def _start_spark(cluster: Cluster, directory: Path, stack: ExitStack) -> SparkSession:
+def _start_spark(url: str, directory: Path, stack: ExitStack) -> SparkSession:
     """With a task that was run once: how long it takes to start is not what is measured."""
-    session = make_session({}, directory / "spark", {"spark.driver.memory": "1g"})
+    quiet = {"spark.ui.showConsoleProgress": "false"}
+    session = make_session({}, directory / "spark", quiet)
     stack.callback(session.stop)
-    jobs.plan_reclaim(cluster.uri, spark=session)
+    jobs.plan_reclaim(url, spark=session)
     return session
 
 
