@@ -166,3 +166,21 @@ def test_what_snapshots_have_stays_as_it_was(fs: ScratchClient) -> None:
     for name, ids in before.items():
         assert block_ids(fs, f"/d/.snapshot/s/{name}") == ids
     fs.delete_snapshot("/d", "s")
+
+
+def test_a_clone_follows_its_original_in_one_file(fs: ScratchClient) -> None:
+    """A block is in the file twice, and goes with the last of the two."""
+    fs.write("/d/f", 10, 5)
+    fs.allow_snapshot("/d/f")
+    fs.create_snapshot("/d/f", "s")
+    fs.clone_snapshot("/d/f", "s", "/d/g")
+    fs.delete_snapshot("/d/f", "s")
+    fs.concat("/d/f", ["/d/g"])
+    blocks = [each.block for each in fs.get_block_locations("/d/f").blocks]
+    assert [block.length_bytes for block in blocks] == [10, 5, 10, 5]
+    assert blocks[0].id == blocks[2].id
+    fs.truncate("/d/f", 10)
+    fs.reclaim()
+    assert [each.block.id for each in fs.get_block_locations("/d/f").blocks] == [blocks[0].id]
+    fs.disallow_snapshot("/d/f")
+    fs.delete("/d", recursive=True)
