@@ -70,6 +70,15 @@ def meanwhile(action: Callable[[], None], fs: cairnfs.FileSystem) -> Iterator[No
     assert not failures
 
 
+def has_killed(spark: SparkCluster) -> bool:
+    """Executors come when there are tasks."""
+    try:
+        spark.kill_executor()
+    except AssertionError:
+        return False
+    return True
+
+
 def safety_of(fs: cairnfs.FileSystem) -> str:
     (name,) = (name for name in names(fs) if name != "s1")
     return name
@@ -89,7 +98,7 @@ def test_an_executor_and_a_namenode_are_killed(
     with SparkCluster(tmp_path) as spark:
 
         def kill() -> None:
-            spark.kill_executor()
+            wait_until(lambda: has_killed(spark), "an executor is at work")
             cluster.namenodes[0].kill()
             if len(cluster.namenodes) == 1:
                 cluster.namenodes[0].start()
