@@ -28,7 +28,7 @@ from cairnfs.testing.cluster import Cluster
 
 pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(1800)]
 
-DIRECTORIES, FILES = 600, 100
+DIRECTORIES, FILES = 300, 100
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
