@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from cairnfs import jobs
 
 SMALL = jobs.BatchSize(items=3)
-SMALL_ROWS = 50
+SMALL_ROWS = 2000
 
 
 def main(job: str, master: str, *arguments: str) -> None:

@@ -87,5 +87,6 @@ class SparkCluster:
 
 
 def _children(pid: int) -> list[int]:
-    found = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(each) for each in found.read_text().split()]
+    """Those of each of its threads: which one has started them is Java's own affair."""
+    found = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(each) for children in found for each in children.read_text().split()]

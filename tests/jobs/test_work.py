@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.jobs.driver import SMALL_ROWS
 from tests.jobs.test_command import run
 from tests.jobs.test_kills import wait_until
 from tests.jobs.trees import make_varied_tree, read_tree, write
@@ -23,6 +22,7 @@ from cairnfs.testing.cluster import Cluster
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(1200), pytest.mark.usefixtures("spark")]
 
+SMALL_ROWS = 50
 DIRECTORIES = 12
 FILES = 6
 
@@ -71,8 +71,8 @@ def remove_and_check(fs: cairnfs.FileSystem) -> None:
     wait_until(lambda: fs.get_status().used_bytes < 10_000, "replicas are gone")
 
 
-def names(fs: cairnfs.FileSystem) -> list[str]:
-    return [each.status.name for each in fs.list_snapshots("/data")]
+def names(fs: cairnfs.FileSystem, path: str = "/data") -> list[str]:
+    return [each.status.name for each in fs.list_snapshots(path)]
 
 
 def check_rolled_back(fs: cairnfs.FileSystem, before: object, safety: str) -> None:

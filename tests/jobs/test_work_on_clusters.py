@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from benchmarks.namespaces import fill as fill_store
 from tests.jobs.standalone import SparkCluster
 from tests.jobs.test_clusters import run_driver
 from tests.jobs.test_kills import LIMIT_S, wait_until
@@ -23,23 +24,29 @@ from tests.jobs.test_work import (
 from tests.jobs.trees import read_tree, write
 
 import cairnfs
-from cairnfs.jobs.rolling_back import unfinished_name
 from cairnfs.testing.cluster import Cluster
 
 pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(1800)]
 
-MANY = 400  # directories: so that a job takes a while
+DIRECTORIES, FILES = 300, 100
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        dsn: str = request.getfixturevalue("postgres_dsn")
+        return dsn
+    return f"sqlite://{tmp_path}/cluster/namespace.db"
+
+
+@pytest.fixture
+def cluster(store: str, tmp_path: Path) -> Iterator[Cluster]:
     """One NameNode on SQLite, two on PostgreSQL."""
-    is_shared = request.param == "postgres"
     with Cluster(
         tmp_path / "cluster",
         datanodes=1,
-        namenodes=2 if is_shared else 1,
-        store=request.getfixturevalue("postgres_dsn") if is_shared else "",
+        namenodes=2 if store.startswith("postgres") else 1,
+        store=store,
         storage_types=("DISK", "ARCHIVE"),
     ) as cluster:
         yield cluster
@@ -51,23 +58,19 @@ def fs(cluster: Cluster) -> Iterator[cairnfs.FileSystem]:
         yield fs
 
 
-@contextmanager
-def meanwhile(action: Callable[[], None], fs: cairnfs.FileSystem) -> Iterator[None]:
-    """Something is done when a roll-back is done, and the work it left is under way."""
-    failures: list[BaseException] = []
+def safety_of(fs: cairnfs.FileSystem, path: str = "/data") -> str:
+    (name,) = (name for name in names(fs, path) if name != "s1")
+    return name
 
-    def act() -> None:
-        try:
-            wait_until(lambda: unfinished_name("s1") in names(fs), "it is rolled back")
-            action()
-        except BaseException as error:
-            failures.append(error)
 
-    thread = threading.Thread(target=act)
-    thread.start()
-    yield
-    thread.join()
-    assert not failures
+def make_many(cluster: Cluster, store: str) -> None:
+    """Rows straight to the store, which nobody has open then: more than a duty does at once."""
+    for node in cluster.namenodes:
+        node.stop()
+    asyncio.run(fill_store(store, "many", [(f"{n}", FILES) for n in range(DIRECTORIES)]))
+    for node in cluster.namenodes:
+        node.start()
+        cluster.wait_for_namenode(node)
 
 
 def has_killed(spark: SparkCluster) -> bool:
@@ -79,41 +82,41 @@ def has_killed(spark: SparkCluster) -> bool:
     return True
 
 
-def safety_of(fs: cairnfs.FileSystem) -> str:
-    (name,) = (name for name in names(fs) if name != "s1")
-    return name
-
-
-def make_many(fs: cairnfs.FileSystem) -> None:
-    fill(fs)
-    for n in range(MANY):
-        fs.mkdirs(f"/data/many/{n}/below")
+def counts(fs: cairnfs.FileSystem, path: str) -> tuple[int, int]:
+    summary = fs.get_content_summary(path)
+    return summary.files, summary.directories
 
 
 def test_an_executor_and_a_namenode_are_killed(
-    cluster: Cluster, fs: cairnfs.FileSystem, tmp_path: Path
+    cluster: Cluster, store: str, fs: cairnfs.FileSystem, tmp_path: Path
 ) -> None:
-    make_many(fs)
-    before = read_tree(fs, "/data")
-    with SparkCluster(tmp_path) as spark:
-
-        def kill() -> None:
-            wait_until(lambda: has_killed(spark), "an executor is at work")
-            cluster.namenodes[0].kill()
-            if len(cluster.namenodes) == 1:
-                cluster.namenodes[0].start()
-
-        with meanwhile(kill, fs):
-            run_driver("rollback", spark.master, f"{fs.url}/data", "s1")
-        check_rolled_back(fs, before, safety_of(fs))
-        fs.delete_snapshot("/data", "s1")
-        fs.delete_snapshot("/data", safety_of(fs))
+    make_many(cluster, store)
+    fs.allow_snapshot("/many")
+    fs.create_snapshot("/many", "s1")
+    fs.delete("/many/3", recursive=True)
+    whole, less = counts(fs, "/many/.snapshot/s1"), counts(fs, "/many")
+    with SparkCluster(tmp_path) as spark, ThreadPoolExecutor(1) as pool:
+        job = pool.submit(run_driver, "rollback", spark.master, f"{fs.url}/many", "s1")
+        wait_until(lambda: len(names(fs, "/many")) > 1 or job.done(), "it is rolled back")
+        wait_until(lambda: has_killed(spark) or job.done(), "an executor is killed")
+        cluster.namenodes[0].kill()
+        if len(cluster.namenodes) == 1:
+            cluster.namenodes[0].start()
+        assert not job.done()
+        job.result()
+        safety = safety_of(fs, "/many")
+        assert not safety.startswith("unfinished")
+        assert (counts(fs, "/many"), counts(fs, f"/many/.snapshot/{safety}")) == (whole, less)
+        fs.delete_snapshot("/many", "s1")
+        fs.delete_snapshot("/many", safety)
         run_driver("reclaim", spark.master, fs.url)
-        assert fs.snapshot_work().is_done
+    assert fs.snapshot_work().is_done
+    assert counts(fs, "/many") == whole
+    assert len(list(fs.list_status("/many/3"))) == FILES
 
 
 def test_a_driver_is_killed(cluster: Cluster, fs: cairnfs.FileSystem, tmp_path: Path) -> None:
-    make_many(fs)
+    fill(fs)
     before = read_tree(fs, "/data")
     with SparkCluster(tmp_path) as spark:
         kill_driver_when_rolled_back(fs, tmp_path / "log", spark.master)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from cairnfs.client.filesystem import FileSystem
-from cairnfs.client.outstanding import WorkItem, WorkKind
+from cairnfs.client.outstanding import WorkItem, WorkKind, WorkPage
 from cairnfs.errors import IOException
 from cairnfs.jobs.arrow import map_batches
 from cairnfs.jobs.directories import Directory
@@ -98,13 +98,19 @@ def list_items(
         _drain(batches)
         with cluster.connect() as fs:
             left = ITEMS_OF_A_ROUND
-            for page in fs.list_work(kinds, rows):
+            for page in patiently(lambda: _pages(fs, kinds, rows)):
                 yield _to_batch(page.items)
                 left -= len(page.items)
                 if left <= 0:
                     return
 
     return map_batches(spark.range(0, 1, 1, 1), read, ITEMS)
+
+
+def _pages(fs: FileSystem, kinds: Sequence[WorkKind], rows: int) -> Iterator[WorkPage]:
+    """What there is, page by page; the first one is there."""
+    pages = fs.list_work(kinds, rows)
+    return chain([next(pages)], pages)
 
 
 def _count_ready(cluster: Directory, kinds: Sequence[WorkKind]) -> int | None:
