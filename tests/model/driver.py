@@ -200,7 +200,8 @@ class Pair:
             thread.wait(check_no_leftovers(thread.namenode.store, self.ids.inodes()))
             thread.wait(check_no_past(thread.namenode.store))
             left = self.product.rows_left()
-            nothing = {"INODES": 1, "TOTALS": 0}  # the root
+            nothing = {"INODES": 1, "TOTALS": 0}  # the root, which may have been rolled back:
+            assert left.pop("CONTENTS", 1) == 1, "contents are left"
             others = {"HOLDERS", "MOMENTS"}  # clients there were, and the latest of all snapshots
             left = {table: count for table, count in left.items() if table not in others}
             assert left == nothing, f"rows are left: {left}"
@@ -238,7 +239,7 @@ class Pair:
     def _run_one(self, step: Step) -> None:
         outcome = self._answer(self._start(step))
         ids = Ids(self.ids, of_past=_is_of_past(step))
-        expected = self._model_outcome(self.model, step)
+        expected = self._model_outcome(self.model, step, outcome)
         if not matches(expected, outcome, ids):
             raise Divergence(f"{step}\n  product: {outcome}\n  model:   {expected}")
         ids.keep()
@@ -299,7 +300,7 @@ class Pair:
                     continue
                 next_model = model.copy()
                 next_ids = Ids(ids, of_past=_is_of_past(batch.steps[index]))
-                result = self._model_outcome(next_model, batch.steps[index])
+                result = self._model_outcome(next_model, batch.steps[index], outcomes[index])
                 next_ids.copies = next_model.copies
                 if matches(result, outcomes[index], next_ids):
                     yield from extend([*done, index], next_model, next_ids, [*results, result])
@@ -324,9 +325,11 @@ class Pair:
         except Exception as error:
             return Outcome(error=error)
 
-    def _model_outcome(self, model: ModelFileSystem, step: Step) -> Outcome:
+    def _model_outcome(self, model: ModelFileSystem, step: Step, product: Outcome) -> Outcome:
         arguments = [self._for_model(step, value) for value in step.arguments]
         options = {name: self._for_model(step, value) for name, value in step.options}
+        if step.operation in ("rollback_snapshot", "rollback_snapshots") and product.result:
+            options["serving"] = product.result
         try:
             return Outcome(
                 model.call(USERS[self._user(step)], step.operation, *arguments, **options)
@@ -359,6 +362,9 @@ class Pair:
                 self._note_blocks(handle)
         elif step.operation == "rollback_snapshot":
             self._forget_ids_below(self._for_model(step, step.arguments[0]))
+        elif step.operation == "rollback_snapshots":
+            for path in step.arguments[0]:
+                self._forget_ids_below(path)
         elif step.operation == "add_block":
             block, _ = outcome.result
             for _, node in walk_nodes(self.model.root, "/"):

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.model.comparison import Divergence
 from tests.model.driver import Pair
+from tests.model.nested_calls import make_nested_steps
 from tests.model.product import Configuration, Product, temporary_directory
 from tests.model.scenes import make_step
 from tests.model.steps import Batch, RandomChoose, Step
@@ -23,6 +24,8 @@ from cairnfs.testing.postgres_server import PostgresServer
 EPISODE_STEPS = 250
 PATHS_MAX = 60
 CHECK_EVERY = 20
+NESTED_CHECK_EVERY = 5  # what is lost of a snapshot shows only where it is read
+NESTED_IN_10 = 4  # episodes
 REPLAYS_OF_CONCURRENT = 8
 
 Trace = list[Step | Batch]
@@ -89,14 +92,21 @@ def walk(
     batches_percent: int = 20,
     scenes: tuple[Any, ...] = (),
     with_snapshots: bool = False,
+    nested_in_10: int = NESTED_IN_10,
 ) -> Walk:
-    """Take random steps until there were enough, or until one diverges."""
+    """Take random steps until there were enough, or until one diverges.
+
+    With snapshots, some of the times that it begins with an empty tree, nearly all steps are those
+    of `nested_calls`.
+    """
+    namenodes = product.configuration.namenodes
     done = Walk(product.configuration, seed)
     choose = RandomChoose(random.Random(seed))
     product.delays.reseed(seed)
     started_s = time.monotonic()
     try:
         pair = Pair(product, with_snapshots=with_snapshots)
+        is_nested = with_snapshots and choose.number(1, 10) <= nested_in_10
         while done.steps < steps:
             world = pair.world()
             if len(done.trace) >= EPISODE_STEPS or len(world.paths) > PATHS_MAX:
@@ -105,12 +115,17 @@ def walk(
                 pair.begin()
                 done.trace = []
                 world = pair.world()
+                is_nested = with_snapshots and choose.number(1, 10) <= nested_in_10
             world.scenes = scenes
-            step = make_step(choose, world, product.configuration.namenodes, batches_percent)
-            done.trace.append(step)
-            pair.run(step)
-            if len(done.trace) % CHECK_EVERY == 0:
-                pair.check_tree(len(done.trace))
+            for step in (
+                make_nested_steps(choose, world, namenodes)
+                if is_nested
+                else (make_step(choose, world, namenodes, batches_percent),)
+            ):
+                done.trace.append(step)
+                pair.run(step)
+                if len(done.trace) % (NESTED_CHECK_EVERY if is_nested else CHECK_EVERY) == 0:
+                    pair.check_tree(len(done.trace))
             done.steps = pair.steps
             done.conflicts = product.conflicts
             done.seconds = time.monotonic() - started_s

@@ -64,7 +64,7 @@ def _paths(operation: str, arguments: tuple[Any, ...]) -> Iterable[str]:
     """The paths among a call's arguments: a client parses them before it calls."""
     if operation in ("renew_lease", "list_snapshottable"):
         return ()
-    if operation == "create_snapshots":
+    if operation in ("create_snapshots", "rollback_snapshots"):
         return arguments[0]  # type: ignore[no-any-return]
     if operation == "clone_snapshot":
         return arguments[0], arguments[2]

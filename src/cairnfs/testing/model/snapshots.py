@@ -6,6 +6,7 @@ show in one.  A directory or a file may have snapshots, also below or above othe
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 from datetime import UTC, datetime
 
@@ -130,8 +131,13 @@ class SnapshotCalls(ModelTree):
 
     # Going back, and copies.
 
-    def rollback_snapshot(self, user: User, path: str, name: str, safety: str = "") -> str:
-        """Make it what it was; what it had become is kept in a snapshot, if that has a name."""
+    def rollback_snapshot(
+        self, user: User, path: str, name: str, safety: str = "", *, serving: str = ""
+    ) -> str:
+        """Make it what it was; what it had become is kept in a snapshot, if that has a name.
+
+        Another one may serve, if it shows the same: whether it does is the product's affair.
+        """
         node = self._owned(user, path)
         top = self._snapshot(node, name)
         live = {each.id: each for each in node.walk()}
@@ -139,7 +145,7 @@ class SnapshotCalls(ModelTree):
         if any(each.snapshots for id, each in live.items() if id not in staying):
             raise SnapshotException("something that would go has snapshots of its own")
         if safety:
-            self._take([node], safety)
+            safety = self._keep(node, safety, serving)
         elsewhere = {each.id for each in self.root.walk()} - live.keys()
         back = top.copy()
         for each in back.walk():
@@ -153,6 +159,24 @@ class SnapshotCalls(ModelTree):
         node.__dict__.update(back.__dict__, id=node.id)
         self._note_copies(node)
         return safety
+
+    def rollback_snapshots(
+        self,
+        user: User,
+        paths: tuple[str, ...],
+        name: str,
+        safety: str,
+        *,
+        serving: tuple[str, ...] = (),
+    ) -> tuple[str, ...]:
+        """The same for several, none of which is in another."""
+        nodes = [self._owned(user, path) for path in paths]
+        if sum(each in nodes for node in nodes for each in node.walk()) > len(nodes):
+            raise SnapshotException("one is in another")
+        kept = []
+        for path, other in itertools.zip_longest(paths, serving, fillvalue=""):
+            kept.append(self.rollback_snapshot(user, path, name, safety, serving=other))
+        return tuple(kept)
 
     def clone_snapshot(self, user: User, path: str, name: str, destination: str) -> None:
         """A tree of its own that begins as a snapshot was."""
@@ -187,6 +211,15 @@ class SnapshotCalls(ModelTree):
                 node.mtime_ms = self._now()
         for node in nodes:
             node.snapshots[name] = node.frozen()
+
+    def _keep(self, node: Node, name: str, serving: str) -> str:
+        """Take a snapshot of what there was just before, which touches nothing; its name."""
+        if serving != name and node.snapshots.get(serving) == node.frozen():
+            return serving
+        if name in node.snapshots:
+            raise SnapshotException(f"there is a snapshot {name}")
+        node.snapshots[name] = node.frozen()
+        return name
 
     def _state(self, owner: Node, node: Node, name: str) -> Node:
         """What this was in a snapshot of a directory above; or is."""
