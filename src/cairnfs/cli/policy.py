@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cairnfs.cli.connection import choose, run_on
+from cairnfs.cli.errors import CommandError
 from cairnfs.cli.output import Output
 from cairnfs.cli.progress import Waiting
 from cairnfs.cli.subcommands import make_parsers
+from cairnfs.errors import HadoopIllegalArgumentException
 
 if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
@@ -90,7 +92,10 @@ def get(fs: FileSystem, given: argparse.Namespace) -> int:
 def set_policy(fs: FileSystem, given: argparse.Namespace) -> int:
     """For paths, and all that is below them."""
     for path in given.paths:
-        fs.set_storage_policy(path, given.policy)
+        try:
+            fs.set_storage_policy(path, given.policy)
+        except HadoopIllegalArgumentException as error:
+            raise CommandError(f"{error}; `cairn policy list` has all that there are") from None
     return _end(fs, given, f"{', '.join(given.paths)}: {given.policy.upper()} from now on")
 
 
@@ -161,7 +166,8 @@ def describe(work: StoragePolicyWork) -> str:
         parts.append(f"{_count(work.subtrees, 'subtree', work)} to look through")
     if work.blocks:
         parts.append(f"{_count(work.blocks, 'block', work)} to bring to their place")
-    return ", ".join(parts) or "nothing is left to be done"
+    nothing = "more can be done now" if work.unsatisfied_blocks else "is left to be done"
+    return ", ".join(parts) or f"nothing {nothing}"
 
 
 def _show(work: StoragePolicyWork) -> None:
@@ -170,8 +176,8 @@ def _show(work: StoragePolicyWork) -> None:
     out.print(f"{describe(work)}{by}")
     if work.unsatisfied_blocks:
         out.print(
-            f"{_count(work.unsatisfied_blocks, 'block', work)} cannot be where the policy wants"
-            " them; they stay where they are, and are tried again:"
+            f"{_count(work.unsatisfied_blocks, 'block', work)} cannot be where the policy wants;"
+            " what cannot be moved stays where it is, and is tried again:"
         )
         for reason, blocks in work.reasons.items():
             out.print(f"  {blocks}: {reason}")
