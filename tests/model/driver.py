@@ -377,10 +377,10 @@ class Pair:
             for handle in self.handles:
                 self._note_blocks(handle)
         elif step.operation == "rollback_snapshot":
-            self._forget_ids_below(self._for_model(step, step.arguments[0]))
+            self._forget_ids_of_brought(self._for_model(step, step.arguments[0]))
         elif step.operation == "rollback_snapshots":
             for path in step.arguments[0]:
-                self._forget_ids_below(path)
+                self._forget_ids_of_brought(path)
         elif step.operation == "add_block":
             block, _ = outcome.result
             for _, node in walk_nodes(self.model.root, "/"):
@@ -389,10 +389,13 @@ class Pair:
                         if handle.model_id == node.id and block.id not in handle.blocks:
                             handle.blocks.append(block.id)
 
-    def _forget_ids_below(self, path: str) -> None:
-        """Under which ids files and blocks are found that a roll-back brought is not told."""
+    def _forget_ids_of_brought(self, path: str) -> None:
+        """Under which ids files and blocks are found that a roll-back brought is not told.
+
+        Among calls at the same time, they may have been moved out since.
+        """
         top = self.model.find(USERS[SUPERUSER], path).target
-        brought = {node.id for node in top.walk()} if top is not None else set()
+        brought = self.model.copies | ({top.id} if top is not None else set())
         for handle in self.handles:
             if handle.model_id in brought:
                 handle.model_id, handle.blocks = 0, []
