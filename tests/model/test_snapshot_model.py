@@ -23,7 +23,7 @@ from cairnfs.transaction.transaction import Transaction
 SEED = 20260102
 NESTED_SEED = 113
 WALK_STEPS = {"sqlite": 800, "postgres": 250}
-NESTED_STEPS = {"sqlite": 100, "postgres": 40}
+NESTED_STEPS = {"sqlite": 60, "postgres": 30}
 EXAMPLES = {"sqlite": 8, "postgres": 3}
 CHOSEN = (
     "sqlite-optimistic",
