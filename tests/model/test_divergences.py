@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.model.product import CONFIGURATIONS
-from tests.model.steps import MB, BlockRef, FileRef, InodePath, PathOf, Step
+from tests.model.steps import MB, Batch, BlockRef, FileRef, InodePath, PathOf, Step
 from tests.model.walk import Trace, open_on_server, replay
 
 from cairnfs.testing.postgres_server import PostgresServer
@@ -68,6 +68,15 @@ SNAPSHOT_TRACES: dict[str, Trace] = {
         Step("allow_snapshot", ("/a/a",)),
         Step("create_snapshots", (("/a", "/a/a"), "s1")),
         Step("rollback_snapshot", ("/a", "s1")),
+    ],
+    "what was brought back, and is moved away at the same time, is another file than before": [
+        *CREATED,
+        Step("add_block", (PathOf(0), None, FileRef(0))),
+        Step("complete", (PathOf(0), block(7), FileRef(0))),
+        Step("allow_snapshot", ("/a",)),
+        Step("create_snapshots", (("/a",), "s1")),
+        Batch((Step("rollback_snapshot", ("/a", "s1")), Step("rename", ("/a/a", "/b/x")))),
+        Step("fsync", (PathOf(0), 3, FileRef(0))),
     ],
     "a link that is made in a clone is not in its origin": [
         Step("mkdirs", ("/a/b",)),
