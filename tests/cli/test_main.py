@@ -37,6 +37,22 @@ def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["admin", "snapshot", "xattr", "policy", "job"])
+def test_who_names_no_action_is_shown_all(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name])
+    assert ended.value.code == 2
+    shown = capsys.readouterr().err
+    assert f"usage: cairn {name} " in shown
+    assert shown.count("\n    ") > 3  # a line for each
+
+
+def test_what_an_action_lacks_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["snapshot", "rollback"])
+    assert "required: PATH, NAME" in capsys.readouterr().err
+
+
 def test_options_are_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
     for words in ["cluster", "up", "--datanode", "4"], ["datanode", "--hostnam", "a"]:
         with pytest.raises(SystemExit) as stopped:

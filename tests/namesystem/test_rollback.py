@@ -235,6 +235,8 @@ def test_what_is_refused(fs: ScratchClient) -> None:
     fs.create_snapshot("/d", "s")
     with pytest.raises(SnapshotException, match="roll /d back to snapshot nothing"):
         fs.rollback_snapshot("/d", "nothing")
+    with pytest.raises(SnapshotException, match="goes back with the one above"):
+        fs.rollback_snapshot("/outside", "s")
     with pytest.raises(SnapshotException, match="no snapshot s of /outside"):
         fs.clone_snapshot("/outside", "s", "/copy")
     with pytest.raises(FileAlreadyExistsException):

@@ -22,7 +22,7 @@ COMMANDS = {
     "snapshot": ("snapshots: create, list, diff, rollback, clone, ...", "snapshot.main", "main"),
     "xattr": ("inherited attributes: declare, list, unset, explain", "xattr", "main"),
     "policy": ("storage policies: list, get, set, unset, satisfy, status", "policy", "main"),
-    "job": ("bulk work on Spark: backup, restore, mirror", "job.main", "main"),
+    "job": ("bulk work on Spark: backup, restore, usage, rollback, ...", "job.main", "main"),
     "mover": ("bring replicas to where their policies want them", "policy", "mover"),
     "balancer": ("have DataNodes used evenly, as `hdfs balancer` does", "balancer", "main"),
     "cluster": ("a whole cluster on this machine: up, down, status", "cluster", "main"),

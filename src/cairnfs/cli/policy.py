@@ -161,7 +161,8 @@ def describe(work: StoragePolicyWork) -> str:
         parts.append(f"{_count(work.subtrees, 'subtree', work)} to look through")
     if work.blocks:
         parts.append(f"{_count(work.blocks, 'block', work)} to bring to their place")
-    return ", ".join(parts) or "nothing is left to be done"
+    nothing = "more can be done now" if work.unsatisfied_blocks else "is left to be done"
+    return ", ".join(parts) or f"nothing {nothing}"
 
 
 def _show(work: StoragePolicyWork) -> None:
@@ -170,8 +171,8 @@ def _show(work: StoragePolicyWork) -> None:
     out.print(f"{describe(work)}{by}")
     if work.unsatisfied_blocks:
         out.print(
-            f"{_count(work.unsatisfied_blocks, 'block', work)} cannot be where the policy wants"
-            " them; they stay where they are, and are tried again:"
+            f"{_count(work.unsatisfied_blocks, 'block', work)} cannot be where the policy wants;"
+            " what cannot be moved stays where it is, and is tried again:"
         )
         for reason, blocks in work.reasons.items():
             out.print(f"  {blocks}: {reason}")

@@ -1,12 +1,23 @@
-"""Commands that have commands: `cairn snapshot`, `cairn policy`, `cairn xattr`, `cairn job`."""
+"""Commands that have commands: `cairn admin`, `snapshot`, `policy`, `xattr`, `job`."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 _CLUSTER = "The cluster is what --fs or CAIRN_FS names, else the local one."
+
+
+class _WholeParser(argparse.ArgumentParser):
+    """Shows which commands there are to who names none."""
+
+    def error(self, message: str) -> NoReturn:
+        if message.startswith("the following arguments are required"):
+            self.print_help(sys.stderr)
+            self.exit(2)
+        super().error(message)
 
 
 class Parsers(NamedTuple):
@@ -23,11 +34,13 @@ def make_parsers(
 
     All of them have --fs, before the name and after it, and --json.
     """
-    parser = argparse.ArgumentParser(
+    parser = _WholeParser(
         prog=prog, description=description, epilog=f"{epilog}  {_CLUSTER}", allow_abbrev=False
     )
     parser.add_argument("--fs", metavar="URL", help="the file system: hdfs://host:8020")
-    subparsers = parser.add_subparsers(dest=kind, required=True, metavar=kind.upper())
+    subparsers = parser.add_subparsers(
+        dest=kind, required=True, metavar=kind.upper(), parser_class=argparse.ArgumentParser
+    )
     parsers = {
         name: subparsers.add_parser(name, help=what, description=what, allow_abbrev=False)
         for name, what in commands.items()

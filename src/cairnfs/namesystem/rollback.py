@@ -60,7 +60,6 @@ from cairnfs.namesystem.policy_changes import note_clone, note_rollback
 from cairnfs.namesystem.quotas import add_entry, subtree
 from cairnfs.namesystem.snapshot_records import ROOT_SNAPSHOT_KEY, RootSnapshot, Snapshot
 from cairnfs.namesystem.snapshots import (
-    check_snapshottable,
     find_snapshot,
     forget_snapshottable,
     take_as_it_was,
@@ -88,7 +87,11 @@ def rollback_snapshot(
     What is given up is kept in another one, which `safety` names; returned is what it is called.
     """
     lookup, inode = resolve_owned(tx, caller, path)
-    check_snapshottable(lookup, inode)
+    if not inode.is_snapshottable:
+        raise SnapshotException(
+            f"Directory is not a snapshottable directory: {lookup.path}; it goes back with the"
+            " one above whose snapshot it is in, or copy what it was from there (cairn fs -cp -p)"
+        )
     snapshot = find_snapshot(tx, inode, name)
     if snapshot is None:
         raise SnapshotException(

@@ -359,6 +359,7 @@ def check_snapshottable(lookup: Lookup, inode: Inode) -> None:
     if not inode.is_snapshottable:
         raise SnapshotException(
             f"Directory is not a snapshottable directory: {lookup.path}; allow it first"
+            " (cairn snapshot allow)"
         )
 
 

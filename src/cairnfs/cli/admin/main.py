@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Sequence
 
 from cairnfs.cli.connection import choose, run_on
+from cairnfs.cli.subcommands import make_parsers
 
 # name: what it does, module, function
 ACTIONS = {
@@ -30,22 +31,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="cairn admin",
-        description="How a cluster is, and what its administrator does with it.",
-        epilog="The cluster is what --fs or CAIRN_FS names, else the local one.",
-        allow_abbrev=False,
+    parser, parsers = make_parsers(
+        "cairn admin",
+        "How a cluster is, and what its administrator does with it.",
+        "All of it works with an Apache HDFS, too.",
+        "action",
+        {name: what for name, (what, _, _) in ACTIONS.items()},
     )
-    parser.add_argument("--fs", metavar="URL", help="the file system: hdfs://host:8020")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    parsers = {
-        name: actions.add_parser(name, help=what, allow_abbrev=False)
-        for name, (what, _, _) in ACTIONS.items()
-    }
-    for each in parsers.values():
-        # After the action too; what was said before it stays.
-        each.add_argument("--fs", metavar="URL", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        each.add_argument("--json", action="store_true", help="for programs")
     parsers["fsck"].add_argument("path", nargs="?", default="/", help="where to begin (/)")
     parsers["leases"].add_argument("path", nargs="?", default="/", help="where to begin (/)")
     parsers["safemode"].add_argument("what", choices=("get", "enter", "leave", "wait"))

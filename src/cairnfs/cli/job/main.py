@@ -281,7 +281,10 @@ def _show_plan(given: argparse.Namespace, plan: Plan, bar: JobBar) -> int:
         for line in plan.lines:
             size = format_bytes(line.bytes) if line.bytes else "-"
             rows.append([line.action, line.kind, str(line.items), size, line.example])
-        out.print_table(rows, frozenset((2, 3)))
+        if plan.lines:
+            out.print_table(rows, frozenset((2, 3)))
+        else:
+            out.print("There is nothing to do")
     out.flush()
     return 0
 

@@ -47,8 +47,8 @@ def describe_satisfy(done: SatisfyResult) -> str:
         lines.append(f"{done.waiting_blocks:,} blocks are still to be moved")
     if done.unsatisfied_blocks:
         lines.append(
-            f"{done.unsatisfied_blocks:,} blocks cannot be where the policy wants them; they stay"
-            " where they are, and are tried again:"
+            f"{done.unsatisfied_blocks:,} blocks cannot be where the policy wants; what cannot be"
+            " moved stays where it is, and is tried again:"
         )
         lines += [f"  {blocks:,}: {reason}" for reason, blocks in done.reasons.items()]
     return "\n".join(lines)
