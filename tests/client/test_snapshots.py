@@ -114,6 +114,23 @@ def test_names_lists_and_ends(fs: cairnfs.FileSystem, allowed: str) -> None:
 def test_what_cannot_be_sent_is_refused(fs: cairnfs.FileSystem, allowed: str) -> None:
     with pytest.raises(InvalidPathException, match=r"path name '/\\ud800': it is not UTF-8"):
         fs.create_snapshot("/\ud800", "s1")
+    for refused in (
+        lambda: fs.create_snapshot(allowed, "s\ud800"),
+        lambda: fs.create_snapshots([allowed], "s\ud800"),
+        lambda: fs.rename_snapshot(allowed, "s", "s\ud800"),
+        lambda: fs.delete_snapshot(allowed, "s\ud800"),
+        lambda: list(fs.snapshot_diff(allowed, "s\ud800")),
+        lambda: list(fs.snapshot_diff(allowed, "s", "s\ud800")),
+        lambda: list(fs.snapshot_changes(allowed, "s\ud800")),
+        lambda: fs.rollback_snapshot(allowed, "s", "s\ud800"),
+        lambda: fs.rollback_snapshots([allowed], "s\ud800"),
+        lambda: fs.clone_snapshot(allowed, "s\ud800", "/clone"),
+        lambda: fs.snapshot_space(allowed, "s\ud800"),
+        lambda: fs.create_root_snapshot("s\ud800"),
+        lambda: fs.set_snapshot_schedule(SnapshotSchedule(allowed, hourly=1, prefix="s\ud800")),
+    ):
+        with pytest.raises(InvalidPathException, match=r"snapshot name 's\\ud800': it is not"):
+            refused()
     for hourly in (-1, 2**40):
         with pytest.raises(IllegalArgumentException, match=f"{allowed} cannot keep .{hourly},"):
             fs.set_snapshot_schedule(SnapshotSchedule(allowed, hourly=hourly))

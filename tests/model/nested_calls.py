@@ -26,6 +26,7 @@ from tests.model.steps import (
 from cairnfs.namenode.reclaiming import SETTLING_MS
 from cairnfs.testing.model import DONT_SET
 
+PATHS_MIN = 14
 PATHS_MAX = 40
 SNAPSHOTS_MAX = 10
 DEPTH_MAX = 4
@@ -38,16 +39,21 @@ Steps = tuple[Step, ...]
 def make_nested_steps(choose: Choose, world: World, namenodes: int) -> Steps:
     """One thing to do, in one call or in several after each other."""
     make = choose.among(_WEIGHTED)
+    if len(world.paths) < PATHS_MIN:  # or roll-backs would lead to where nothing is
+        make = choose.among((mkdirs, mkdirs, write))
     if len(world.paths) > PATHS_MAX and make in GROWING:
         make = delete
     if len(world.snapshots) > SNAPSHOTS_MAX and make in SNAPSHOT_TAKING:
         make = delete_snapshot
+    if make in SNAPSHOT_USING and not world.snapshots:
+        make = create_snapshots if world.snapshottable else allow_snapshot
     steps = make(choose, world)
     return tuple(replace(step, namenode=choose.number(0, namenodes - 1)) for step in steps)
 
 
 def mkdirs(choose: Choose, world: World) -> Steps:
-    return (Step("mkdirs", (_new(choose, world),)),)
+    below = choose.among(("", f"/{choose.among(NAMES)}"))
+    return (Step("mkdirs", (_new(choose, world) + below,)),)
 
 
 def write(choose: Choose, world: World) -> Steps:
@@ -68,12 +74,15 @@ def append(choose: Choose, world: World) -> Steps:
 
 
 def truncate(choose: Choose, world: World) -> Steps:
-    return (Step("truncate", (_file(choose, world), choose.number(0, LENGTH_MAX_BYTES))),)
+    length_bytes = choose.among((0, 1, 100, 1000, 5000))
+    return (Step("truncate", (_file(choose, world), length_bytes)),)
 
 
 def concat(choose: Choose, world: World) -> Steps:
-    target = _file(choose, world)
-    near = [path for path in _files(world) if _parent(path) == _parent(target)]
+    parents = [_parent(path) for path in _files(world)]
+    pairs = [path for path in _files(world) if parents.count(_parent(path)) > 1]
+    target = choose.among(pairs or ["/a/a"])
+    near = [path for path in pairs if _parent(path) == _parent(target)]
     sources = [path for path in near if path != target] or [target]
     chosen = {choose.among(sources) for _ in range(choose.number(1, 2))}
     return (Step("concat", (target, tuple(sorted(chosen)))),)
@@ -104,16 +113,18 @@ def set_quota(choose: Choose, world: World) -> Steps:
 
 
 def delete(choose: Choose, world: World) -> Steps:
-    return (Step("delete", (choose.among(world.paths),), (("recursive", True),)),)
+    return (Step("delete", (_below(choose, world),), (("recursive", True),)),)
 
 
 def rename(choose: Choose, world: World) -> Steps:
-    destination = choose.among((_new(choose, world), choose.among(world.paths)))
-    return (Step("rename2", (choose.among(world.paths), destination, choose.among((0, 1)))),)
+    destination = _new(choose, world) if choose.number(0, 4) else choose.among(world.paths)
+    return (Step("rename2", (_below(choose, world), destination, choose.among((0, 1)))),)
 
 
 def allow_snapshot(choose: Choose, world: World) -> Steps:
-    return (Step("allow_snapshot", (choose.among(world.paths),)),)
+    """Mostly below something of which they may be taken already."""
+    nested = [path for path in world.paths if _holders(world, path)]
+    return (Step("allow_snapshot", (choose.among(choose.among((nested, world.paths)) or ["/a"]),)),)
 
 
 def disallow_snapshot(choose: Choose, world: World) -> Steps:
@@ -140,7 +151,9 @@ def diff(choose: Choose, world: World) -> Steps:
 
 def rollback_snapshot(choose: Choose, world: World) -> Steps:
     """With a snapshot of what it had become, or without."""
-    path, name = _snapshot(choose, world)
+    outer = {top for path in world.snapshottable for top in _holders(world, path)}
+    with_nested = [each for each in world.snapshots if each[0] in outer]
+    path, name = choose.among(choose.among((with_nested, world.snapshots)) or world.snapshots)
     safety = choose.among(("", _free_name(choose, world, (path,))))
     return (Step("rollback_snapshot", (path, name, safety)),)
 
@@ -156,16 +169,44 @@ def clone_snapshot(choose: Choose, world: World) -> Steps:
     return (Step("clone_snapshot", (*_snapshot(choose, world), _new(choose, world))),)
 
 
+def back_and_forth(choose: Choose, world: World) -> Steps:
+    """Two roll-backs of the same, and between them some changes to what the first has brought."""
+    path, name = choose.among(world.snapshots)
+    safety = _free_name(choose, world, (path,))
+    brought = f"{path.rstrip('/')}/.snapshot/{name}/"
+    inner = [
+        each.replace(brought, f"{path.rstrip('/')}/")
+        for each in world.in_snapshots
+        if each.startswith(brought)
+    ]
+    steps = [Step("rollback_snapshot", (path, name, safety))]
+    for _ in range(choose.number(1, 3)):
+        where = choose.among(inner or [path])
+        changes = (
+            Step("allow_snapshot", (where,)),
+            Step("allow_snapshot", (where,)),
+            Step("create_snapshots", ((where,), safety)),
+            Step("rename2", (where, _new(choose, world), 0)),
+            Step("mkdirs", (f"{where}/{choose.among(NAMES)}",)),
+            Step("delete", (where,), (("recursive", True),)),
+        )
+        steps.append(choose.among(changes))
+    steps.append(Step("rollback_snapshot", (path, choose.among((name, safety)))))
+    if choose.number(0, 1):
+        steps += [Step("delete_snapshot", (path, each)) for each in (name, safety)]
+    return tuple(steps)
+
+
 def reclaim(choose: Choose, world: World) -> Steps:
     """What goes, goes while the rest is in use; a NameNode starts anew in between."""
     between = Step("restart") if choose.number(0, 19) == 0 else Step("advance", (1,))
-    steps = (Step("reclaim"),) * choose.number(1, 3)
+    steps = (Step("reclaim"),) * choose.among((1, 2, 3, 10))
     return Step("advance", (SETTLING_MS,)), between, *steps
 
 
 WEIGHTS: dict[Callable[[Choose, World], Steps], int] = {
     mkdirs: 14,
-    write: 8,
+    write: 12,
     append: 4,
     truncate: 4,
     concat: 3,
@@ -175,7 +216,7 @@ WEIGHTS: dict[Callable[[Choose, World], Steps], int] = {
     remove_xattr: 1,
     set_quota: 2,
     delete: 8,
-    rename: 28,
+    rename: 24,
     allow_snapshot: 16,
     disallow_snapshot: 3,
     create_snapshots: 24,
@@ -185,12 +226,17 @@ WEIGHTS: dict[Callable[[Choose, World], Steps], int] = {
     rollback_snapshot: 20,
     rollback_snapshots: 4,
     clone_snapshot: 8,
+    back_and_forth: 8,
     reclaim: 10,
 }
 """How often each is done."""
 
 GROWING = (mkdirs, write, clone_snapshot)
-SNAPSHOT_TAKING = (create_snapshots, rollback_snapshots)
+SNAPSHOT_TAKING = (create_snapshots, rollback_snapshots, back_and_forth)
+SNAPSHOT_USING = (
+    *(rollback_snapshot, rollback_snapshots, back_and_forth, clone_snapshot),
+    *(delete_snapshot, rename_snapshot, diff),
+)
 
 _WEIGHTED = [make for make, weight in WEIGHTS.items() for _ in range(weight)]
 
@@ -210,12 +256,25 @@ def _new(choose: Choose, world: World) -> str:
     return f"{choose.among(directories or ['/']).rstrip('/')}/{choose.among(NAMES)}"
 
 
+def _below(choose: Choose, world: World) -> str:
+    """Something that is in a directory, most of the time: the tree is not to be empty again."""
+    deep = [path for path in world.paths if path.count("/") > 1]
+    return choose.among(deep if deep and choose.number(0, 9) else world.paths)
+
+
 def _files(world: World) -> list[str]:
     return [path for path in world.paths if path not in world.usage]
 
 
 def _file(choose: Choose, world: World) -> str:
     return choose.among(_files(world) or ["/a/a"])
+
+
+def _holders(world: World, path: str) -> list[str]:
+    """Of which snapshots may be taken, with this in them."""
+    return [
+        top for top in world.snapshottable if path.startswith(f"{top.rstrip('/')}/") and path != top
+    ]
 
 
 def _parent(path: str) -> str:

@@ -69,8 +69,8 @@ def test_the_steps_know_all_calls() -> None:
     calls = {name for name in calls if "root_snapshot" not in name}  # see test_root_snapshot.py
     # See tests/attributes.
     calls -= {"declare_xattr", "list_declared_xattrs", "unset_xattr", "explain_xattrs"}
-    # See tests/namesystem/test_job_output.py and tests/spark/test_safe_jobs.py.
-    calls -= {"commit_output", "rollback_snapshots"}
+    calls -= {"commit_output"}  # see tests/namesystem/test_job_output.py
+    calls -= {"rollback_snapshots"}  # see tests/model/nested_calls.py
     # See tests/namesystem/test_tree_scan.py and test_view_changes.py.
     calls -= {"view_changes", "is_view_current"}
     calls -= {"open_view", "renew_view", "close_view", "list_views", "split_part", "scan_part"}

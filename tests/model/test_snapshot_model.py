@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from tests.model.machine import make_machine
 from tests.model.product import CONFIGURATIONS, Configuration, Product
-from tests.model.walk import open_on_server, walk
+from tests.model.walk import Walk, open_on_server, walk
 
 from cairnfs.namenode.reclaiming import Reclaiming
-from cairnfs.namesystem import snapshots
+from cairnfs.namesystem import rollback, snapshots
+from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.reclaim import Needs
 from cairnfs.testing.postgres_server import PostgresServer
 from cairnfs.transaction.transaction import Transaction
 
 SEED = 20260102
+NESTED_SEED = 113
 WALK_STEPS = {"sqlite": 800, "postgres": 250}
+NESTED_STEPS = {"sqlite": 60, "postgres": 30}
 EXAMPLES = {"sqlite": 8, "postgres": 3}
 CHOSEN = (
     "sqlite-optimistic",
@@ -57,10 +61,19 @@ def test_every_choice_of_hypothesis_agrees_with_the_model(product: Product) -> N
 
 
 def test_snapshots_are_clean_cuts_through_calls_at_the_same_time(product: Product) -> None:
-    done = walk(product, SEED, WALK_STEPS[product.configuration.store], with_snapshots=True)
+    steps = WALK_STEPS[product.configuration.store]
+    check_walk(walk(product, SEED, steps, with_snapshots=True, nested_in_10=0))
+
+
+def test_roll_backs_and_clones_in_each_other_agree_with_the_model(product: Product) -> None:
+    steps = NESTED_STEPS[product.configuration.store]
+    check_walk(walk(product, NESTED_SEED, steps, with_snapshots=True, nested_in_10=10))
+
+
+def check_walk(done: Walk) -> None:
     if done.divergence is not None:
         lines = "\n".join(map(str, done.trace))
-        pytest.fail(f"seed {SEED}, after {done.steps} steps:\n{lines}\n{done.divergence}")
+        pytest.fail(f"seed {done.seed}, after {done.steps} steps:\n{lines}\n{done.divergence}")
 
 
 # Bugs that are put in on purpose are found.
@@ -97,6 +110,17 @@ def take_the_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "snapshot_key", wrong)
 
 
+def hold_under_the_id_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of something nested that got another id by a roll-back, what was below the old one goes."""
+    right = rollback._restore_directory
+
+    def wrong(tx: Any, now: Inode, then: Inode, txid: int) -> Inode:
+        mixed = msgspec.structs.replace(then, id=now.id, content_id=then.children_id)
+        return right(tx, now, mixed, txid)
+
+    monkeypatch.setattr(rollback, "_restore_directory", wrong)
+
+
 @pytest.mark.parametrize(
     "put_in",
     [keep_nothing, reclaim_too_much, reclaim_too_little, forget_to_refuse, take_the_wrong_one],
@@ -106,5 +130,14 @@ def test_a_bug_is_found(
 ) -> None:
     put_in(monkeypatch)
     with open_on_server(CONFIGURATIONS["sqlite-optimistic"], None, "") as product:
-        done = walk(product, SEED, 4000, with_snapshots=True)
+        done = walk(product, SEED, 4000, with_snapshots=True, nested_in_10=0)
+    assert done.divergence is not None
+
+
+def test_what_goes_wrong_where_snapshots_are_in_each_other_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hold_under_the_id_of_now(monkeypatch)
+    with open_on_server(CONFIGURATIONS["sqlite-optimistic"], None, "") as product:
+        done = walk(product, NESTED_SEED, 400, with_snapshots=True, nested_in_10=10)
     assert done.divergence is not None

@@ -24,6 +24,7 @@ from cairnfs.testing.postgres_server import PostgresServer
 EPISODE_STEPS = 250
 PATHS_MAX = 60
 CHECK_EVERY = 20
+NESTED_EPISODE_STEPS = 120
 NESTED_CHECK_EVERY = 5  # what is lost of a snapshot shows only where it is read
 NESTED_IN_10 = 4  # episodes
 REPLAYS_OF_CONCURRENT = 8
@@ -109,7 +110,8 @@ def walk(
         is_nested = with_snapshots and choose.number(1, 10) <= nested_in_10
         while done.steps < steps:
             world = pair.world()
-            if len(done.trace) >= EPISODE_STEPS or len(world.paths) > PATHS_MAX:
+            episode_steps = NESTED_EPISODE_STEPS if is_nested else EPISODE_STEPS
+            if len(done.trace) >= episode_steps or len(world.paths) > PATHS_MAX:
                 pair.check_tree(0)
                 pair.check_invariants()
                 pair.begin()
@@ -125,7 +127,8 @@ def walk(
                 done.trace.append(step)
                 pair.run(step)
                 if len(done.trace) % (NESTED_CHECK_EVERY if is_nested else CHECK_EVERY) == 0:
-                    pair.check_tree(len(done.trace))
+                    done.trace.append(Step("check", namenode=len(done.trace) % namenodes))
+                    pair.run(done.trace[-1])
             done.steps = pair.steps
             done.conflicts = product.conflicts
             done.seconds = time.monotonic() - started_s

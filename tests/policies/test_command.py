@@ -61,6 +61,9 @@ def test_the_mover_looks_at_everything(
 
 def test_mistakes_are_told_in_a_line(cluster: Cluster, folder: str) -> None:
     output = run(cluster, "policy", "set", "TEPID", folder, code=1)
-    assert output.startswith("cairn: Cannot find a block policy with the name TEPID; `cairn policy")
+    assert output == (
+        f"cairn: Cannot find a block policy with the name TEPID; {folder} can have one of PROVIDED,"
+        " COLD, WARM, HOT, ONE_SSD, ALL_SSD, ALL_NVDIMM, LAZY_PERSIST\n"
+    )
     output = run(cluster, "policy", "get", f"{folder}/none", code=1)
     assert output == f"cairn: File/Directory does not exist: {folder}/none\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,6 +90,23 @@ def test_filters_by_path_look_only_there(
     assert {row.path for row in below.collect()} == {f"{directory}/d3/f{n}" for n in (3, 13, 23)}
     assert paths.where(paths.path.startswith(f"{directory}/nothing/")).count() == 0
     assert {view.path for view in list_views(fs)} >= {f"{directory}/d3"}
+
+
+def test_as_it_was(fs: cairnfs.FileSystem, load: Load, directory: str) -> None:
+    """By the name of a snapshot, also of a directory above, or by a time."""
+    fs.allow_snapshot(directory)
+    fs.create_snapshot(directory, "s1")
+    taken_ms = fs.list_snapshots(directory)[0].status.mtime_ms
+    fs.delete(f"{directory}/d1", recursive=True)
+    assert load().count() == 41 - 4
+    assert load(asof="s1").count() == 41
+    after = datetime.fromtimestamp(taken_ms / 1000 + 1).isoformat()
+    assert load(f"{directory}/d1", table="blocks", asof=after).count() == 3
+    with pytest.raises(Exception, match=f"neither a time.*nor a snapshot of {directory}"):
+        load(asof="s2").count()
+    with pytest.raises(Exception, match=r"asof is for the tables inodes, .* leases cannot be read"):
+        load(table="leases", asof="s1").count()
+    fs.delete_snapshot(directory, "s1")
 
 
 def test_every_table_is_a_dataframe(fs: cairnfs.FileSystem, load: Load, directory: str) -> None:

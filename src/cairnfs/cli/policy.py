@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cairnfs.cli.connection import choose, run_on
-from cairnfs.cli.errors import CommandError
 from cairnfs.cli.output import Output
 from cairnfs.cli.progress import Waiting
 from cairnfs.cli.subcommands import make_parsers
-from cairnfs.errors import HadoopIllegalArgumentException
 
 if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
@@ -92,10 +90,7 @@ def get(fs: FileSystem, given: argparse.Namespace) -> int:
 def set_policy(fs: FileSystem, given: argparse.Namespace) -> int:
     """For paths, and all that is below them."""
     for path in given.paths:
-        try:
-            fs.set_storage_policy(path, given.policy)
-        except HadoopIllegalArgumentException as error:
-            raise CommandError(f"{error}; `cairn policy list` has all that there are") from None
+        fs.set_storage_policy(path, given.policy)
     return _end(fs, given, f"{', '.join(given.paths)}: {given.policy.upper()} from now on")
 
 

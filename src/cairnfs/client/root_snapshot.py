@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cairnfs.client.records import RootSnapshot, RootSnapshotStatus, SnapshotWork, TreeCounts
-from cairnfs.client.snapshots import Snapshots
+from cairnfs.client.snapshots import Snapshots, check_snapshot_names
 from cairnfs.wire.proto import cairn_pb2
 
 
@@ -12,6 +12,7 @@ class RootSnapshots(Snapshots):
 
     def create_root_snapshot(self, name: str | None = None) -> RootSnapshot:
         """Take it; without a name it is named by the time."""
+        check_snapshot_names(name)
         response = self._call_cairn(
             "createRootSnapshot",
             cairn_pb2.CreateRootSnapshotRequestProto(snapshotName=name),

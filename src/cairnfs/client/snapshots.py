@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from cairnfs.client.calls import PathLike
+from cairnfs.client.calls import PathLike, check_text
 from cairnfs.client.messages import (
     decode_diff_report,
     decode_snapshot,
@@ -67,6 +67,7 @@ class Snapshots(Namespace):
 
     def create_snapshot(self, path: PathLike, name: str | None = None) -> str:
         """Take a snapshot; its path.  Without a name it is named by the time."""
+        check_snapshot_names(name)
         request = pb.CreateSnapshotRequestProto(snapshotRoot=self.absolute_path(path))
         if name is not None:
             request.snapshotName = name
@@ -76,6 +77,7 @@ class Snapshots(Namespace):
 
     def rename_snapshot(self, path: PathLike, old_name: str, new_name: str) -> None:
         """Give a snapshot another name."""
+        check_snapshot_names(old_name, new_name)
         request = pb.RenameSnapshotRequestProto(
             snapshotRoot=self.absolute_path(path),
             snapshotOldName=old_name,
@@ -85,6 +87,7 @@ class Snapshots(Namespace):
 
     def delete_snapshot(self, path: PathLike, name: str) -> None:
         """Delete a snapshot."""
+        check_snapshot_names(name)
         request = pb.DeleteSnapshotRequestProto(
             snapshotRoot=self.absolute_path(path), snapshotName=name
         )
@@ -125,6 +128,7 @@ class Snapshots(Namespace):
         self, path: PathLike, from_snapshot: str = "", to_snapshot: str = ""
     ) -> SnapshotDiffReport:
         """What changed between two snapshots of a directory, as one answer; "" is the present."""
+        check_snapshot_names(from_snapshot, to_snapshot)
         request = pb.GetSnapshotDiffReportRequestProto(
             snapshotRoot=self.absolute_path(path),
             fromSnapshot=from_snapshot,
@@ -145,6 +149,7 @@ class Snapshots(Namespace):
         if not old or not new:
             yield from self.get_snapshot_diff_report(path, old, new).entries
             return
+        check_snapshot_names(old, new)
         request = pb.GetSnapshotDiffReportListingRequestProto(
             snapshotRoot=self.absolute_path(path), fromSnapshot=old, toSnapshot=new
         )
@@ -166,6 +171,7 @@ class Snapshots(Namespace):
         to be kept aside until it is moved in (`apply_changes`).  It comes a page at a time, up
         to the present all at once.  Only on CairnFS.
         """
+        check_snapshot_names(old, new)
         request = cairn_pb2.GetSnapshotChangesRequestProto(
             path=self.absolute_path(path), fromSnapshot=old, toSnapshot=new
         )
@@ -182,6 +188,7 @@ class Snapshots(Namespace):
 
     def create_snapshots(self, paths: Sequence[PathLike], name: str | None = None) -> list[str]:
         """Take a snapshot of each directory, all at one moment; their paths.  Only on CairnFS."""
+        check_snapshot_names(name)
         request = cairn_pb2.CreateSnapshotsRequestProto(
             snapshotRoots=map(self.absolute_path, _several(paths))
         )
@@ -198,6 +205,7 @@ class Snapshots(Namespace):
         What it was before is kept in a snapshot, whose name is returned: the one of that very
         moment if there is one, else `safety`, or a name that is made up.
         """
+        check_snapshot_names(name, safety)
         request = cairn_pb2.RollbackSnapshotRequestProto(
             path=self.absolute_path(path), snapshotName=name, safetyName=safety
         )
@@ -211,6 +219,7 @@ class Snapshots(Namespace):
         All of them, or none; what they were before is kept in snapshots, whose names are
         returned.  Only on CairnFS.
         """
+        check_snapshot_names(name)
         request = cairn_pb2.RollbackSnapshotsRequestProto(
             paths=map(self.absolute_path, _several(paths)), snapshotName=name
         )
@@ -221,6 +230,7 @@ class Snapshots(Namespace):
 
     def clone_snapshot(self, path: PathLike, name: str, destination: PathLike) -> None:
         """Make a directory that begins as a snapshot, and can be written.  Only on CairnFS."""
+        check_snapshot_names(name)
         request = cairn_pb2.CloneSnapshotRequestProto(
             snapshotRoot=self.absolute_path(path),
             snapshotName=name,
@@ -230,6 +240,7 @@ class Snapshots(Namespace):
 
     def snapshot_space(self, path: PathLike, *names: str) -> list[SnapshotSpace]:
         """What snapshots of a directory take, without names all of them.  Only on CairnFS."""
+        check_snapshot_names(*names)
         request = cairn_pb2.GetSnapshotSpaceRequestProto(
             snapshotRoot=self.absolute_path(path), snapshotNames=names
         )
@@ -277,6 +288,7 @@ class Snapshots(Namespace):
         return SchedulePreview(list(response.kept), list(response.deleted))
 
     def _encode_schedule(self, schedule: SnapshotSchedule) -> cairn_pb2.SnapshotScheduleProto:
+        check_snapshot_names(schedule.prefix)
         return encode_schedule(schedule, self.absolute_path(schedule.path))
 
     def _call_cairn(
@@ -291,6 +303,12 @@ class Snapshots(Namespace):
             raise UnsupportedOperationException(
                 f"{name} is not supported: what answers at {where} is no CairnFS"
             ) from None
+
+
+def check_snapshot_names(*names: str | None) -> None:
+    """They can be sent."""
+    for name in names:
+        check_text(name or "", "snapshot")
 
 
 def _several(paths: Sequence[PathLike]) -> Sequence[PathLike]:

@@ -7,7 +7,7 @@ directory it comes into.  In HDFS the nearest directory with a policy of its own
 
 from __future__ import annotations
 
-from cairnfs.blocks.policies import StoragePolicy, policy_by_name
+from cairnfs.blocks.policies import POLICIES, StoragePolicy, policy_by_name
 from cairnfs.blocks.records import StorageType
 from cairnfs.errors import FileNotFoundException, HadoopIllegalArgumentException
 from cairnfs.namesystem.inodes import Inode
@@ -41,7 +41,10 @@ def set_storage_policy(tx: Transaction, caller: Caller, path: FsPath, name: str)
     """Choose a policy for a path and everything below it."""
     policy = policy_by_name(name)
     if policy is None:
-        raise HadoopIllegalArgumentException(f"Cannot find a block policy with the name {name}")
+        known = ", ".join(each.name for each in POLICIES)
+        raise HadoopIllegalArgumentException(
+            f"Cannot find a block policy with the name {name}; {path} can have one of {known}"
+        )
     lookup, inode = _resolve_to_choose(tx, caller, path)
     if inode.is_file and policy.copy_on_create_file:
         raise HadoopIllegalArgumentException(

@@ -27,6 +27,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from cairnfs.errors import FileNotFoundException, IllegalArgumentException
+from cairnfs.spark.as_of import AS_OF, as_of
 from cairnfs.spark.attribute_table import ATTRIBUTES
 from cairnfs.spark.block_tables import BLOCKS, REPLICAS
 from cairnfs.spark.change_stream import STREAM_OPTIONS, ChangeStream
@@ -41,6 +42,7 @@ TABLES: dict[str, Table[Any]] = {
     table.name: table
     for table in (INODES, BLOCKS, REPLICAS, SNAPSHOTS, ATTRIBUTES, LEASES, CHANGES)
 }
+_OF_A_MOMENT = tuple(table.name for table in (INODES, BLOCKS, REPLICAS, ATTRIBUTES))
 _OPTIONS = (FROM, TO, VIEW, *STREAM_OPTIONS)
 
 _NEVER_LISTED = frozenset(("", ".", "..", ".snapshot", ".reserved"))
@@ -50,6 +52,7 @@ _REPLACED = "\ufffd"  # what stands in a path for bytes that are no text
 class CairnDataSource(DataSource):
     """Options: `path`, where `load` puts its argument; `table`; `inodes`, those of a partition.
 
+    With `asof` what is read is of a snapshot, by its name, or of the last one by a time.
     With `pushdown` filters by path and parent are used; Spark has to be told so, too.
     """
 
@@ -66,6 +69,8 @@ class CairnDataSource(DataSource):
                 f"the data source cairn has no table {name!r}, but {', '.join(TABLES)}"
             )
         self._table = name
+        self._path = path
+        self._moment = options.get(AS_OF)
         namenodes, user, top = locate(path)
         self._request = Request(
             namenodes,
@@ -89,7 +94,16 @@ class CairnDataSource(DataSource):
         is_given = VIEW in self._request.options  # a view is read as it was opened
         is_filtering = self._pushes_filters and is_tree and not is_given
         kind = FilteringReader if is_filtering else TableReader
-        return kind(self._table, self._request_for(schema))
+        request = self._request_for(schema)
+        if self._moment is not None:
+            if self._table not in _OF_A_MOMENT or is_given:
+                raise IllegalArgumentException(
+                    f"the option {AS_OF} is for the tables {', '.join(_OF_A_MOMENT)}, and not"
+                    f" with a view: {self._table} cannot be read as of {self._moment}"
+                )
+            _, _, top = locate(as_of(self._path, self._moment, user=request.user))
+            request = replace(request, top=top)
+        return kind(self._table, request)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         if self._table != CHANGES.name:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from cairnfs.errors import (
@@ -153,7 +154,7 @@ class SnapshotCalls(ModelTree):
             each.snapshots = now.snapshots if now is not None else {}
             each.is_snapshottable = now is not None and now.is_snapshottable
             if each.id in elsewhere:  # it was moved out: what comes back is another one
-                each.id = self._new_id()
+                self._make_another(each)
             each.close()
         back.snapshots, back.is_snapshottable = node.snapshots, True
         node.__dict__.update(back.__dict__, id=node.id)
@@ -194,12 +195,18 @@ class SnapshotCalls(ModelTree):
         if copy.is_directory:
             copy.mtime_ms = self._now()
         for each in copy.walk():
-            each.id, each.is_snapshottable = self._new_id(), False
+            self._make_another(each)
+            each.is_snapshottable = False
             each.close()
         used = Usage.of(copy)
         name_there = found.missing[-1]
         self._add(found, name_there, copy, inodes=used.inodes, space_bytes=used.space_bytes)
         self._note_copies(copy)
+
+    def _make_another(self, node: Node) -> None:
+        """Which may go on in blocks of its own."""
+        node.id = self._new_id()
+        node.blocks = [replace(block, id=self._new_id()) for block in node.blocks]
 
     def _note_copies(self, top: Node) -> None:
         self.copies |= {each.id for each in top.walk()} - {top.id}
