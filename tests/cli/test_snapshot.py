@@ -148,7 +148,7 @@ def test_mistakes_are_explained_in_one_line(
         ("rename", directory, "gone", "new"): "The snapshot gone does not exist",
         ("list", "/missing"): "/missing",
         ("list", "/"): "/",
-        ("create", directory, "--name", os.fsdecode(b"\xff")): r"'\udcff' is not UTF-8",
+        ("create", directory, "--name", os.fsdecode(b"\xff")): r"'\udcff': it is not UTF-8",
         ("create", os.fsdecode(b"/\xff")): r"'/\udcff': it is not UTF-8",
     }.items():
         said = run(cluster, *arguments, code=1)

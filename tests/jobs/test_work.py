@@ -171,11 +171,11 @@ def test_the_driver_is_killed(data: cairnfs.FileSystem, tmp_path: Path) -> None:
     write(data, "/data/plain/since", b"kept")  # somebody goes on to work
     done = rollback(f"{data.url}/data", "s1", safety="before", task_rows=SMALL_ROWS)
     assert done.was_done
+    assert data.snapshot_work().is_done
     assert data.open("/data/plain/since").read() == b"kept"
     data.delete("/data/plain/since")
     assert read_tree(data, "/data/.snapshot/before") == before
     assert sorted(names(data)) == ["before", "s1"]
-    assert data.snapshot_work().is_done
 
 
 def test_a_namenode_is_killed(cluster: Cluster, data: cairnfs.FileSystem) -> None:
