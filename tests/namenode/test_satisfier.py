@@ -280,23 +280,6 @@ def test_what_is_rolled_back_while_it_waits_is_not_missed(cluster: FakeCluster, 
     assert cluster.types(block) == {"ARCHIVE": 3}
 
 
-def test_what_is_cloned_to_where_another_policy_holds_is_moved(cluster: FakeCluster) -> None:
-    cluster.add("a", "b", "c", types=ALL)
-    block = cluster.write("/d/e/f")
-    cluster.client.mkdirs("/fast")
-    cluster.client.mkdirs("/plain")
-    set_policy(cluster, "/fast", "ALL_SSD")
-    settle(cluster)
-    cluster.client.allow_snapshot("/d")
-    cluster.client.create_snapshot("/d", "s")
-    cluster.client.clone_snapshot("/d", "s", "/plain/c")
-    assert not scans(cluster)  # it has the policy that it had
-    cluster.client.clone_snapshot("/d", "s", "/fast/c")
-    settle(cluster)
-    assert cluster.types(block) == {"SSD": 3}  # what one of them needs fast is fast
-    assert len(cluster.holders(block)) == 3
-
-
 @pytest.mark.parametrize("name", ["d", "d/sub/f"])
 def test_a_clone_is_moved_by_the_policy_of_where_it_is(cluster: FakeCluster, name: str) -> None:
     cluster.add("a", "b", "c", types=ALL)

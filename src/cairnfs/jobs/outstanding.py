@@ -47,6 +47,12 @@ ITEMS = pa.schema(
         ("end", pa.int64()),
     ]
 )
+_WORDS = {  # kind: action, kind as people call it, how one of them is named
+    "DETACHED": ("reclaim", "deleted tree", "'inode ' || id"),
+    "DELETED_SNAPSHOT": ("reclaim", "deleted snapshot", "'of inode ' || id || ' at ' || txid"),
+    "TO_SETTLE": ("settle", "directory", "'inode ' || id"),
+    "POLICY_SCAN": ("look through", "subtree", "'inode ' || id"),
+}
 _DONE = pa.schema([("items", pa.int64()), ("done", pa.int64()), ("rows", pa.int64())])
 
 
@@ -105,6 +111,25 @@ def list_items(
                     return
 
     return map_batches(spark.range(0, 1, 1, 1), read, ITEMS)
+
+
+def describe_items(items: DataFrame) -> DataFrame:
+    """Items as `summarize` takes them."""
+    from pyspark.sql import functions as f
+
+    def choose(place: int, *, is_code: bool = False) -> str:
+        cases = (
+            f"WHEN '{kind}' THEN {words[place] if is_code else repr(words[place])}"
+            for kind, words in _WORDS.items()
+        )
+        return f"CASE kind {' '.join(cases)} END"
+
+    return items.select(
+        f.expr(choose(0)).alias("action"),
+        f.expr(choose(1)).alias("kind"),
+        f.expr(choose(2, is_code=True)).alias("path"),
+        f.lit(0).alias("cost"),
+    )
 
 
 def _pages(fs: FileSystem, kinds: Sequence[WorkKind], rows: int) -> Iterator[WorkPage]:

@@ -19,10 +19,9 @@ from cairnfs.client.outstanding import RECLAIMING
 from cairnfs.errors import SnapshotException
 from cairnfs.jobs.changes import CREATED, DELETED, MODIFIED, MOVED_IN, MOVED_OUT, changes
 from cairnfs.jobs.directories import Directory
-from cairnfs.jobs.outstanding import ROWS_OF_A_TASK, list_items, work_off
+from cairnfs.jobs.outstanding import ROWS_OF_A_TASK, describe_items, list_items, work_off
 from cairnfs.jobs.patience import patiently
 from cairnfs.jobs.plans import Plan, summarize
-from cairnfs.jobs.reclaiming import describe
 from cairnfs.jobs.sessions import Options, Run, running
 from cairnfs.jobs.stages import tell_of
 
@@ -91,7 +90,7 @@ def plan_rollback(
         if was_done:
             items = list_items(run.spark, where, RECLAIMING, ROWS_OF_A_TASK)
             title = f"{where.path} is rolled back to {snapshot}: finish what that has left"
-            return summarize(title, describe(items))
+            return summarize(title, describe_items(items))
         return summarize(f"Roll {where.path} back to {snapshot}", _changes(run, where, snapshot))
 
 

@@ -14,11 +14,10 @@ from cairnfs.client.filesystem import FileSystem
 from cairnfs.client.outstanding import SATISFYING
 from cairnfs.client.records import StoragePolicyWork
 from cairnfs.jobs.directories import Directory
-from cairnfs.jobs.outstanding import ROWS_OF_A_TASK, list_items, work_off
+from cairnfs.jobs.outstanding import ROWS_OF_A_TASK, describe_items, list_items, work_off
 from cairnfs.jobs.patience import patiently
 from cairnfs.jobs.plans import Plan, summarize
 from cairnfs.jobs.progress import JobProgress, ProgressCallback
-from cairnfs.jobs.reclaiming import describe
 from cairnfs.jobs.sessions import Options, running
 from cairnfs.jobs.stages import tell_of
 
@@ -76,7 +75,9 @@ def plan_satisfy(cluster: str, path: str | None = None, **options: Unpack[Option
     also = "" if path is None else f"{path}, and "
     with running("satisfy", options) as run:
         items = list_items(run.spark, where, SATISFYING, ROWS_OF_A_TASK)
-        return summarize(f"Look through {also}what has another storage policy now", describe(items))
+        return summarize(
+            f"Look through {also}what has another storage policy now", describe_items(items)
+        )
 
 
 def _wait(fs: FileSystem, tell: ProgressCallback) -> StoragePolicyWork:

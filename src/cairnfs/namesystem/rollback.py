@@ -239,7 +239,6 @@ def clone_snapshot(
         declared=(),
     )
     clone = inheritance.cloned(lookup.inodes[0], snapshot, clone, tx.txid)
-    note_clone(tx, source, snapshot, lookup, clone)
     then = tx.at(snapshot.txid)
     if clone.is_directory:
         root = snapshot.root
