@@ -9,6 +9,9 @@ it is another one than the original: its identity is its own id, and it knows it
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, Place
 from cairnfs.namesystem.layers import (
     Identity,
@@ -17,10 +20,24 @@ from cairnfs.namesystem.layers import (
     content_key,
     identity_key,
     parent_of,
+    pins_of,
     whiteout_key,
 )
 from cairnfs.store.schema import Table
-from cairnfs.transaction.rows import Rows
+from cairnfs.transaction.rows import Rows, ask_all
+
+Way = tuple[Inode, ...]
+
+
+class Sought(NamedTuple):
+    """What is looked for where it was shown before it had a row."""
+
+    inode: Inode
+    place: Place
+    identity: int
+
+
+IsIt = Callable[[Sought, Inode, Inode], bool]  # what a directory has, or had: is it that?
 
 
 class Finder:
@@ -29,12 +46,12 @@ class Finder:
     def __init__(self, rows: Rows, root: Inode) -> None:
         self._rows = rows
         self._root = root
-        self._found: dict[int, tuple[Inode, ...] | None] = {root.identity: ()}
-        self._ways: dict[int, tuple[Inode, ...] | None] = {} if root.is_virtual else {root.id: ()}
+        self._found: dict[int, Way | None] = {root.identity: ()}
+        self._ways: dict[int, Way | None] = {} if root.is_virtual else {root.id: ()}
         self._sought: set[int] = set()
         self._has_met_itself = False
 
-    def find(self, identity: int) -> tuple[Inode, ...] | None:
+    def find(self, identity: int) -> Way | None:
         """The inodes on the way from the root, which is left out, to one of the tree; or None."""
         if identity in self._found:
             return self._found[identity]
@@ -55,18 +72,37 @@ class Finder:
         self._has_met_itself |= had_before
         return found
 
-    def find_before(self, inode: Inode) -> tuple[Inode, ...] | None:
+    def find_before(self, inode: Inode) -> Way | None:
         """The way to an inode that has a row at a later time, and perhaps not yet here."""
-        way = self.find(inode.identity) or self.find_place(inode.places)
-        if way:
-            return way
+        return next(filter(None, self._candidates(inode)), None)
+
+    def find_all_before(self, inodes: Sequence[Inode]) -> list[Way | None]:
+        """The same for several, no two of which were one: who is surest of it is that one."""
+        ways: list[Way | None] = [None] * len(inodes)
+        taken: set[tuple[bytes, ...]] = set()
+        for candidates in zip(*ask_all(self._candidates, inodes), strict=True):
+            for n, way in enumerate(candidates):
+                names = tuple(each.name for each in way or ())
+                if names and ways[n] is None and names not in taken:
+                    ways[n] = way
+                    taken.add(names)
+        return ways
+
+    def _candidates(self, inode: Inode) -> tuple[Way | None, ...]:
+        """What it may have been, the likeliest first."""
+        known = self.find(inode.identity) or None
+        if known and known[-1].id == inode.id and not known[-1].is_virtual:
+            return known, None, None, None
         # What is shown again by a roll-back may have no other row: it was deleted, or is elsewhere;
         # or it has had another one before the roll-back than after it.
-        known = (*inode.shown_at, inode.places)
-        ways = (self._find_shown(inode.identity, each) for each in known)
-        return next(filter(None, ways), None)
+        shown = [self._find_shown(inode, places, _is_the_same) for places in _shown_at(inode)]
+        likely: list[Way | None] = [self.find_place(inode.places)]
+        if not _is_another(inode):
+            places = (*inode.shown_at, inode.places)
+            likely += (self._find_shown(inode, each, _is_alike) for each in places)
+        return None, next(filter(None, shown), None), known, next(filter(None, likely), None)
 
-    def find_place(self, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
+    def find_place(self, places: tuple[Place, ...]) -> Way | None:
         """The way to what had no row yet, and so was where its origin had it in its directory."""
         if not places:
             return None
@@ -79,24 +115,27 @@ class Finder:
         child = child_of(self._rows, way[-1] if way else self._root, place.name)
         return (*way, child) if child is not None and child.id == place.shown_as else None
 
-    def _find_shown(self, identity: int, places: tuple[Place, ...]) -> tuple[Inode, ...] | None:
+    def _find_shown(
+        self, inode: Inode, places: tuple[Place, ...], is_it: IsIt, identity: int = 0
+    ) -> Way | None:
         """The way to what a directory had from an origin, where it later got its row."""
         if not places:
             return None
         place, *above = places
         way = self.find(place.parent)
         if way is None:
-            way = self._find_shown(place.parent, tuple(above))
+            way = self._find_shown(inode, tuple(above), _is_alike, place.parent)
         if way is None:
             return None
         directory = way[-1] if way else self._root
+        sought = Sought(inode, place, identity or inode.identity)
         child = child_of(self._rows, directory, place.name)
-        if child is not None and _is_of(child, identity, place):
+        if child is not None and is_it(sought, directory, child):
             return (*way, child)
         moved = self.find_moved(directory, place.name)
-        return moved if moved is not None and _is_of(moved[-1], identity, place) else None
+        return moved if moved is not None and is_it(sought, directory, moved[-1]) else None
 
-    def find_moved(self, directory: Inode, name: bytes) -> tuple[Inode, ...] | None:
+    def find_moved(self, directory: Inode, name: bytes) -> Way | None:
         """The way to what an origin has in a directory, and was moved away from there."""
         if directory.is_virtual:
             return None
@@ -108,13 +147,13 @@ class Finder:
         found = self.find(identity)
         return None if found is None else tuple(inode.name for inode in found)
 
-    def _climb(self, identity: int) -> tuple[Inode, ...] | None:
+    def _climb(self, identity: int) -> Way | None:
         known: Identity | None = self._rows.get(identity_key(identity))
         found = None if known is None else self._climb_from(known.inode_id, identity)
         # What took its place may be gone by a roll-back, by which the original is shown again.
         return found if found is not None else self._climb_from(identity, identity)
 
-    def _climb_from(self, id: int, identity: int) -> tuple[Inode, ...] | None:
+    def _climb_from(self, id: int, identity: int) -> Way | None:
         inode: Inode | None = self._rows.get_by_id(Table.INODES, id)
         if inode is None or inode.id == ROOT_ID:
             return None
@@ -133,7 +172,7 @@ class Finder:
         child = self._child_of(now, inode, identity)
         return None if child is None else (*above, child)
 
-    def _way_to(self, inode: Inode) -> tuple[Inode, ...] | None:
+    def _way_to(self, inode: Inode) -> Way | None:
         """The inodes on the way to one that has a row, as have all above it in the tree."""
         if inode.id not in self._ways:
             parent = None if inode.id == ROOT_ID else parent_of(self._rows, inode)
@@ -153,7 +192,7 @@ class Finder:
             origin = origin.below
         return None
 
-    def _find_in_origin(self, identity: int, lost: Inode) -> tuple[Inode, ...] | None:
+    def _find_in_origin(self, identity: int, lost: Inode) -> Way | None:
         """An inode whose directory has other content now, in which it may be found as well."""
         owner = _owner_before(self._rows, lost.parent_id)
         origin = None if owner is None else owner.origin
@@ -178,12 +217,42 @@ class Finder:
         return found
 
 
-def _is_of(child: Inode, identity: int, place: Place) -> bool:
-    """Whether this has its place from the same origin as what has got a row there since."""
+def _is_another(inode: Inode) -> bool:
+    """Whether what it was shown as was elsewhere when it got its row."""
+    return bool(inode.shown_at) and not inode.known_as
+
+
+def _shown_at(inode: Inode) -> tuple[tuple[Place, ...], ...]:
+    """Where it was shown before it got its row; what it is not was perhaps elsewhere."""
+    return inode.shown_at[:1] if _is_another(inode) else inode.shown_at
+
+
+def _is_the_same(sought: Sought, directory: Inode, child: Inode) -> bool:
+    """Whether both have their place by the same roll-back, so that there was only one."""
     if child.is_virtual:
-        return child.id == place.shown_as or child.identity == identity
+        shown = [(child.id, pins_of(directory, child))]
+    else:
+        shown = [(each[0].shown_as, each[0].pins) for each in _shown_at(child)]
+    place = sought.place
+    return any(
+        id == place.shown_as
+        and (
+            place.pins[:1] == pins[:1]
+            or (not _is_another(child) and place.pins[0] in pins)
+            or (not _is_another(sought.inode) and pins[0] in place.pins)
+        )
+        for id, pins in shown
+        if pins and place.pins
+    )
+
+
+def _is_alike(sought: Sought, directory: Inode, child: Inode) -> bool:
+    """Whether this has its place from the same original as what has got a row there since."""
+    shown_as = sought.place.shown_as
+    if child.is_virtual:
+        return child.id == shown_as or child.identity == sought.identity
     before = (*(each[0] for each in child.shown_at), *child.places[:1])
-    return any(each.shown_as == place.shown_as for each in before)
+    return any(each.shown_as == shown_as for each in before)
 
 
 def _owner_before(rows: Rows, content_id: int) -> Inode | None:

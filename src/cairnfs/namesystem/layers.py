@@ -167,6 +167,17 @@ def count_layers(origin: Origin | None) -> int:
     return count
 
 
+def pins_of(directory: Inode, child: Inode) -> tuple[int, ...]:
+    """The origins of a directory down to the one that it has a virtual child from."""
+    assert child.origin is not None
+    pins: list[int] = []
+    origin = directory.origin
+    while origin is not None and child.origin.pin not in pins:
+        pins.append(origin.pin)
+        origin = origin.below
+    return tuple(pins[:LAYERS_MANY])
+
+
 # Changing.
 
 
@@ -266,7 +277,7 @@ def release(tx: Transaction, origin: Origin) -> Key | None:
 def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
     id = InodeId(tx.next_inode_id())
     assert inode.origin is not None
-    place = Place(parent.identity, inode.name, inode.id)
+    place = Place(parent.identity, inode.name, inode.id, pins_of(parent, inode))
     own = msgspec.structs.replace(
         inode,
         id=id,

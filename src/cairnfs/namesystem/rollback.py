@@ -185,19 +185,18 @@ class Nested(NamedTuple):
 def find_nested(tx: Transaction, lookup: Lookup, top: Inode, snapshot: Snapshot) -> list[Nested]:
     """What snapshots may be taken of below a directory that is to go back to this one."""
     in_snapshot = Finder(tx.at(snapshot.txid), snapshot.root)
-    nested: list[Nested] = []
+    below: list[tuple[FsPath, Inode]] = []
     after = b""
     while top.is_directory and (page := tx.scan(Table.SNAPSHOTTABLE, 0, after, _PAGE)):
         after = page[-1][0][2]
         ids = [InodeId(NUMBER.unpack(key[2])[0]) for key, _ in page]
-        below = [
+        below += [
             (path, tx.get_by_id(Table.INODES, id))
             for id, path in zip(ids, paths_of(tx, ids), strict=True)
             if path is not None and lookup.path.is_ancestor_of(path)
         ]
-        ways = ask_all(lambda found: in_snapshot.find_before(found[1]), below)
-        nested += [Nested(*found, way) for found, way in zip(below, ways, strict=True)]
-    return nested
+    ways = in_snapshot.find_all_before([inode for _, inode in below])
+    return [Nested(*found, way) for found, way in zip(below, ways, strict=True)]
 
 
 @operation(at_most_once=True, solitary=True)
