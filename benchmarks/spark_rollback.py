@@ -17,7 +17,6 @@ on PostgreSQL with two.  CPU seconds are of the NameNodes, and hold on a busy ma
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import tempfile
 import time
@@ -30,8 +29,8 @@ from tests.spark.sessions import make_session
 
 import cairnfs
 from benchmarks.machine import cpu_s, describe_machine
-from benchmarks.namespaces import POSTGRES, SQLITE, fill
-from benchmarks.spark_scan import peak_mb
+from benchmarks.namespaces import POSTGRES, SQLITE
+from benchmarks.spark_scan import TOP, fill_cluster, peak_mb
 from benchmarks.tables import table
 from cairnfs import jobs
 from cairnfs.testing.cluster import Cluster
@@ -41,10 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RESULTS = Path(__file__).resolve().parent / "results" / "spark_rollback.json"
-TOP = "top"
-FILES_OF_A_DIRECTORY = 100
 OWN, SPARK = "own", "spark"
-POLL_S = 0.05
+POLL_S = 0.25  # each looks at what is left
 
 Figures = dict[str, Any]
 
@@ -83,24 +80,12 @@ def measure(directory: Path, store: str, way: str, inodes: int, url: str) -> Fig
     place = directory / f"{store}-{way}"
     namenodes = 2 if store == POSTGRES else 1
     with Cluster(place, datanodes=0, namenodes=namenodes, store=url) as cluster:
-        _fill(cluster, url or f"sqlite://{place}/namespace.db", inodes)
+        fill_cluster(cluster, inodes, url)
         addresses = ",".join(node.address for node in cluster.namenodes)
         with cairnfs.connect(f"hdfs://{addresses}") as fs, ExitStack() as stack:
             spark = _start_spark(fs.url, directory, stack) if way == SPARK else None
             bench = _Bench(cluster, fs, spark)
             return {"store": store, "way": way, "inodes": inodes, **bench.run()}
-
-
-def _fill(cluster: Cluster, url: str, inodes: int) -> None:
-    """Rows go straight to the store, which nobody has open then."""
-    for namenode in cluster.namenodes:
-        namenode.stop()
-    directories = max(1, inodes // (FILES_OF_A_DIRECTORY + 1))
-    sizes = [(f"d{n:06d}", FILES_OF_A_DIRECTORY) for n in range(directories)]
-    asyncio.run(fill(url, TOP, sizes))
-    for namenode in cluster.namenodes:
-        namenode.start()
-        cluster.wait_for_namenode(namenode)
 
 
 def _start_spark(url: str, directory: Path, stack: ExitStack) -> SparkSession:

@@ -71,7 +71,7 @@ def measure(
 ) -> list[Figures]:
     """One namespace, with each number of cores."""
     with Cluster(directory / f"cluster{inodes}", datanodes=0) as cluster:
-        directories = _fill(cluster, inodes)
+        directories = fill_cluster(cluster, inodes)
         found = []
         for count in cores:
             local = directory / f"spark{inodes}-{count}"
@@ -91,20 +91,21 @@ def measure(
         return found
 
 
-def _fill(cluster: Cluster, inodes: int) -> int:
+def fill_cluster(cluster: Cluster, inodes: int, url: str = "") -> int:
     """Files without blocks, to be listed as fast as can be; in how many directories they are."""
-    (namenode,) = cluster.namenodes
-    namenode.stop()
+    for namenode in cluster.namenodes:
+        namenode.stop()
     directories = max(1, inodes // (FILES_OF_A_DIRECTORY + 1))
     sizes = [(f"d{n:06d}", FILES_OF_A_DIRECTORY) for n in range(directories)]
-    address = f"sqlite://{cluster.directory}/namespace.db"
+    address = url or f"sqlite://{cluster.directory}/namespace.db"
     filling = multiprocessing.get_context("spawn").Process(target=_fill_here, args=(address, sizes))
     filling.start()
     filling.join()
     if filling.exitcode:
         raise SystemExit(f"filling {address} failed with exit code {filling.exitcode}")
-    namenode.start()
-    cluster.wait_for_namenode(namenode)
+    for namenode in cluster.namenodes:
+        namenode.start()
+        cluster.wait_for_namenode(namenode)
     return directories
 
 
@@ -151,7 +152,7 @@ class _Scan:
         figures: Figures = {f"{name}_s": statistics.median(took) for name, took in times.items()}
         figures |= {f"{name}_cpu_s": statistics.median(used) for name, used in cpu.items()}
         figures["times_as_fast"] = figures["listing_s"] / figures["scan_s"]
-        figures["driver_heap_mb"] = self._heap_mb()
+        figures["driver_heap_mb"] = heap_mb(self._spark)
         figures["driver_python_mb"] = peak_mb()
         return figures
 
@@ -184,13 +185,14 @@ class _Scan:
         status = hadoop.util.ToolRunner.run(hadoop.fs.FsShell(configuration), given)
         assert status == 0, f"the listing ended with {status}"
 
-    def _heap_mb(self) -> float:
-        """What is left in the driver's JVM, which also runs the tasks, when all is done."""
-        jvm = self._spark.sparkContext._jvm
-        assert jvm is not None
-        jvm.System.gc()
-        runtime = jvm.Runtime.getRuntime()
-        return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
+
+def heap_mb(spark: SparkSession) -> float:
+    """What is left in the driver's JVM, which also runs the tasks, when all is done."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    jvm.System.gc()
+    runtime = jvm.Runtime.getRuntime()
+    return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
 
 
 def peak_mb() -> float:
