@@ -13,7 +13,7 @@ from cairnfs.blocks.policies import StoragePolicy
 from cairnfs.blocks.records import StorageType
 from cairnfs.namesystem.acl_operations import AclStatus
 from cairnfs.namesystem.directories import ContentSummary, Listing, Page, describe_page
-from cairnfs.namesystem.inodes import AclEntry, Inode, InodeId, Kind, Quota
+from cairnfs.namesystem.inodes import AclEntry, Inode, Kind, Quota
 from cairnfs.namesystem.quota_operations import QuotaUsage
 from cairnfs.namesystem.status import FileStatus, describe
 from cairnfs.store.base import Totals
@@ -155,7 +155,7 @@ class EncodedEntries:
         self._entries_max = entries_max
         self._known: dict[int, tuple[Inode, Totals | None, bytes]] = {}
 
-    def join(self, inodes: Iterable[Inode], totals: Mapping[InodeId, Totals]) -> bytes:
+    def join(self, inodes: Iterable[Inode], totals: Mapping[bytes, Totals]) -> bytes:
         """The entries of these inodes, one after the other."""
         known = self._known
         entries = []
@@ -164,9 +164,9 @@ class EncodedEntries:
             if (
                 found is None
                 or found[0] is not inode
-                or (found[1] is not None and found[1] != totals[inode.id])
+                or (found[1] is not None and found[1] != totals[inode.name])
             ):
-                found = self._encode(inode, totals.get(inode.id))
+                found = self._encode(inode, totals.get(inode.name))
             entries.append(found[2])
         return b"".join(entries)
 

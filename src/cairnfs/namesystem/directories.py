@@ -73,7 +73,7 @@ class Page(msgspec.Struct, frozen=True, gc=False):
     """The same as records; of each directory, what is kept apart from its own."""
 
     inodes: list[Inode]
-    totals: dict[InodeId, Totals]
+    totals: dict[bytes, Totals]  # by name: what is shown by an origin may have the id of another
     remaining: int
     tells_names: bool = True  # or it is of a file, whose path the caller knows
     policies: tuple[int, ...] = ()  # of each inode, if any was ever chosen in the file system
@@ -153,7 +153,9 @@ def describe_page(page: Page) -> list[FileStatus]:
     """What callers are told of the inodes of a page."""
     policies = page.policies or (0,) * len(page.inodes)
     return [
-        describe(inode, page.totals.get(inode.id), inode.name if page.tells_names else b"", policy)
+        describe(
+            inode, page.totals.get(inode.name), inode.name if page.tells_names else b"", policy
+        )
         for inode, policy in zip(page.inodes, policies, strict=True)
     ]
 
@@ -181,7 +183,7 @@ def get_listed_inodes(
     inodes = children_of(rows, target, start_after, limit + 1)
     directories = [inode for inode in inodes if inode.kind is _DIRECTORY]
     rows.need(totals=[inode.id for inode in directories if not inode.is_virtual])
-    totals = {inode.id: totals_of(rows, inode) for inode in directories}
+    totals = {inode.name: totals_of(rows, inode) for inode in directories}
     policies = policies_of_page(lookup, inodes[:limit])
     if len(inodes) <= limit:
         return Page(inodes, totals, 0, policies=policies)

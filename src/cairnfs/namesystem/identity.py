@@ -19,8 +19,9 @@ from cairnfs.namesystem.layers import (
     child_of,
     content_key,
     identity_key,
+    moments_of,
+    owner_of_content,
     parent_of,
-    pins_of,
     whiteout_key,
 )
 from cairnfs.store.schema import Table
@@ -50,6 +51,7 @@ class Finder:
         self._ways: dict[int, Way | None] = {} if root.is_virtual else {root.id: ()}
         self._sought: set[int] = set()
         self._has_met_itself = False
+        self._before: Finder | None = None  # in what the root was before its last roll-back
 
     def find(self, identity: int) -> Way | None:
         """The inodes on the way from the root, which is left out, to one of the tree; or None."""
@@ -63,7 +65,7 @@ class Finder:
         had_before, self._has_met_itself = self._has_met_itself, False
         self._sought.add(identity)
         try:
-            found = self._climb(identity)
+            found = self._climb(identity) or self._find_in_layer(identity)
         finally:
             self._sought.remove(identity)
         if not self._sought or not self._has_met_itself:
@@ -205,7 +207,21 @@ class Finder:
             origin = origin.below
         return None
 
-    def _walk(self, directory: Inode, names: list[bytes]) -> list[Inode] | None:
+    def _find_in_layer(self, identity: int) -> Way | None:
+        """What the tree still shows where it was before the root was rolled back."""
+        origin = self._root.origin
+        if origin is None or not origin.is_own:
+            return None
+        if self._before is None:
+            then = self._rows.at(origin.txid)
+            owner = owner_of_content(then, origin.content_id)
+            assert owner is not None, f"{origin} is held, but has no directory"
+            self._before = Finder(then, owner)
+        names = self._before.path(identity)
+        found = self._walk(self._root, names) if names else None
+        return tuple(found) if found and found[-1].identity == identity else None
+
+    def _walk(self, directory: Inode, names: Sequence[bytes]) -> list[Inode] | None:
         found = []
         inode = directory
         for name in names:
@@ -228,22 +244,13 @@ def _shown_at(inode: Inode) -> tuple[tuple[Place, ...], ...]:
 
 
 def _is_the_same(sought: Sought, directory: Inode, child: Inode) -> bool:
-    """Whether both have their place by the same roll-back, so that there was only one."""
+    """Whether both were shown there by the same moment: of that there was only one."""
     if child.is_virtual:
-        shown = [(child.id, pins_of(directory, child))]
+        shown = [(child.id, moments_of(directory, child))]
     else:
-        shown = [(each[0].shown_as, each[0].pins) for each in _shown_at(child)]
-    place = sought.place
-    return any(
-        id == place.shown_as
-        and (
-            place.pins[:1] == pins[:1]
-            or (not _is_another(child) and place.pins[0] in pins)
-            or (not _is_another(sought.inode) and pins[0] in place.pins)
-        )
-        for id, pins in shown
-        if pins and place.pins
-    )
+        shown = [(each[0].shown_as, each[0].moments) for each in _shown_at(child)]
+    id, moments = sought.place.shown_as, sought.place.moments
+    return any(id == other and not set(moments).isdisjoint(txids) for other, txids in shown)
 
 
 def _is_alike(sought: Sought, directory: Inode, child: Inode) -> bool:

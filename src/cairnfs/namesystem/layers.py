@@ -167,15 +167,15 @@ def count_layers(origin: Origin | None) -> int:
     return count
 
 
-def pins_of(directory: Inode, child: Inode) -> tuple[int, ...]:
-    """The origins of a directory down to the one that it has a virtual child from."""
+def moments_of(directory: Inode, child: Inode) -> tuple[int, ...]:
+    """The TxIDs of a directory's origins, down to the one that it has a virtual child from."""
     assert child.origin is not None
-    pins: list[int] = []
+    txids: list[int] = []
     origin = directory.origin
-    while origin is not None and child.origin.pin not in pins:
-        pins.append(origin.pin)
+    while origin is not None and child.origin.txid not in txids:
+        txids.append(origin.txid)
         origin = origin.below
-    return tuple(pins[:LAYERS_MANY])
+    return tuple(txids[:LAYERS_MANY])
 
 
 # Changing.
@@ -277,7 +277,10 @@ def release(tx: Transaction, origin: Origin) -> Key | None:
 def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
     id = InodeId(tx.next_inode_id())
     assert inode.origin is not None
-    place = Place(parent.identity, inode.name, inode.id, pins_of(parent, inode))
+    is_own = inode.origin.is_own
+    same = _reachable_as(tx, inode.identity) if is_own else None
+    moments = _moments_without(moments_of(parent, inode), same)
+    place = Place(parent.identity, inode.name, inode.id, moments)
     own = msgspec.structs.replace(
         inode,
         id=id,
@@ -287,10 +290,12 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         covered_txid=0,
         is_snapshottable=False,
         snapshots=0,
-        known_as=_take_identity(tx, inode, id) if inode.origin.is_own else 0,
-        places=inode.places if inode.origin.is_own else (place, *parent.places),
-        shown_at=_shown_at(place, parent, inode) if inode.origin.is_own else (),
+        known_as=inode.identity if is_own and same is None else 0,
+        places=inode.places if is_own else (place, *parent.places),
+        shown_at=_shown_at(place, parent, inode) if is_own else (),
     )
+    if own.known_as:
+        tx.put(identity_key(own.known_as), Identity(id))
     key = (_INODES, own.parent_id, own.name)
     tx.get(key)
     tx.put(key, own)
@@ -321,14 +326,22 @@ def forget_identity(
             tx.delete(key)
 
 
-def _take_identity(tx: Transaction, inode: Inode, id: InodeId) -> int:
-    """The id under which one that gets a row was shown, unless another one is that by now."""
-    key = identity_key(inode.identity)
-    known: Identity | None = tx.get(key)
-    if _is_reachable(tx, inode.identity if known is None else known.inode_id):
-        return 0
-    tx.put(key, Identity(id))
-    return inode.identity
+def _reachable_as(tx: Transaction, identity: int) -> Inode | None:
+    """What is known under an id and in the tree, with a row: what is shown so is another one."""
+    known: Identity | None = tx.get(identity_key(identity))
+    inode: Inode | None = tx.get_by_id(Table.INODES, identity if known is None else known.inode_id)
+    above = inode
+    while above is not None and above.id != ROOT_ID:
+        above = parent_of(tx, above)
+    return None if above is None else inode
+
+
+def _moments_without(moments: tuple[int, ...], same: Inode | None) -> tuple[int, ...]:
+    """Those in which it was itself, and not yet what is known under its id."""
+    others = {txid for each in (same.shown_at if same else ()) for txid in each[0].moments}
+    while moments and moments[-1] in others:
+        moments = moments[:-1]
+    return moments
 
 
 def _shown_at(place: Place, parent: Inode, inode: Inode) -> tuple[tuple[Place, ...], ...]:
@@ -336,13 +349,6 @@ def _shown_at(place: Place, parent: Inode, inode: Inode) -> tuple[tuple[Place, .
     where = place.parent, place.name
     earlier = (each for each in inode.shown_at if (each[0].parent, each[0].name) != where)
     return ((place, *above)[:_ABOVE_MAX], *earlier)[:_SHOWN_MAX]
-
-
-def _is_reachable(tx: Transaction, id: int) -> bool:
-    inode: Inode | None = tx.get_by_id(Table.INODES, id)
-    while inode is not None and inode.id != ROOT_ID:
-        inode = parent_of(tx, inode)
-    return inode is not None
 
 
 def copy_blocks(tx: Transaction, virtual: Inode, id: InodeId) -> None:
