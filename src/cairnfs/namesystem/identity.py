@@ -10,7 +10,6 @@ it is another one than the original: its identity is its own id, and it knows it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, Place
 from cairnfs.namesystem.layers import (
@@ -30,15 +29,7 @@ from cairnfs.transaction.rows import Rows, ask_all
 Way = tuple[Inode, ...]
 
 
-class Sought(NamedTuple):
-    """What is looked for where it was shown before it had a row."""
-
-    inode: Inode
-    place: Place
-    identity: int
-
-
-IsIt = Callable[[Sought, Inode, Inode], bool]  # what a directory has, or had: is it that?
+IsIt = Callable[[Inode, Inode, Place, int], bool]  # see `_is_the_same`
 
 
 class Finder:
@@ -65,7 +56,7 @@ class Finder:
         had_before, self._has_met_itself = self._has_met_itself, False
         self._sought.add(identity)
         try:
-            found = self._climb(identity) or self._find_in_layer(identity)
+            found = self._climb(identity)
         finally:
             self._sought.remove(identity)
         if not self._sought or not self._has_met_itself:
@@ -92,16 +83,17 @@ class Finder:
 
     def _candidates(self, inode: Inode) -> tuple[Way | None, ...]:
         """What it may have been, the likeliest first."""
-        known = self.find(inode.identity) or None
+        known = self._find_or_look_before(inode.identity)
         if known and known[-1].id == inode.id and not known[-1].is_virtual:
             return known, None, None, None
         # What is shown again by a roll-back may have no other row: it was deleted, or is elsewhere;
         # or it has had another one before the roll-back than after it.
-        shown = [self._find_shown(inode, places, _is_the_same) for places in _shown_at(inode)]
+        identity = inode.identity
+        shown = [self._find_shown(identity, places, _is_the_same) for places in _shown_at(inode)]
         likely: list[Way | None] = [self.find_place(inode.places)]
         if not _is_another(inode):
             places = (*inode.shown_at, inode.places)
-            likely += (self._find_shown(inode, each, _is_alike) for each in places)
+            likely += (self._find_shown(identity, each, _is_alike) for each in places)
         return None, next(filter(None, shown), None), known, next(filter(None, likely), None)
 
     def find_place(self, places: tuple[Place, ...]) -> Way | None:
@@ -117,25 +109,22 @@ class Finder:
         child = child_of(self._rows, way[-1] if way else self._root, place.name)
         return (*way, child) if child is not None and child.id == place.shown_as else None
 
-    def _find_shown(
-        self, inode: Inode, places: tuple[Place, ...], is_it: IsIt, identity: int = 0
-    ) -> Way | None:
+    def _find_shown(self, identity: int, places: tuple[Place, ...], is_it: IsIt) -> Way | None:
         """The way to what a directory had from an origin, where it later got its row."""
         if not places:
             return None
         place, *above = places
         way = self.find(place.parent)
         if way is None:
-            way = self._find_shown(inode, tuple(above), _is_alike, place.parent)
+            way = self._find_shown(place.parent, tuple(above), _is_alike)
         if way is None:
             return None
         directory = way[-1] if way else self._root
-        sought = Sought(inode, place, identity or inode.identity)
         child = child_of(self._rows, directory, place.name)
-        if child is not None and is_it(sought, directory, child):
+        if child is not None and is_it(child, directory, place, identity):
             return (*way, child)
         moved = self.find_moved(directory, place.name)
-        return moved if moved is not None and is_it(sought, directory, moved[-1]) else None
+        return moved if moved and is_it(moved[-1], directory, place, identity) else None
 
     def find_moved(self, directory: Inode, name: bytes) -> Way | None:
         """The way to what an origin has in a directory, and was moved away from there."""
@@ -207,19 +196,20 @@ class Finder:
             origin = origin.below
         return None
 
-    def _find_in_layer(self, identity: int) -> Way | None:
-        """What the tree still shows where it was before the root was rolled back."""
+    def _find_or_look_before(self, identity: int) -> Way | None:
+        """Also where the tree still has it from before its root was rolled back."""
+        found = self.find(identity)
         origin = self._root.origin
-        if origin is None or not origin.is_own:
-            return None
+        if found is not None or origin is None or not origin.is_own:
+            return found or None
         if self._before is None:
             then = self._rows.at(origin.txid)
             owner = owner_of_content(then, origin.content_id)
             assert owner is not None, f"{origin} is held, but has no directory"
             self._before = Finder(then, owner)
-        names = self._before.path(identity)
-        found = self._walk(self._root, names) if names else None
-        return tuple(found) if found and found[-1].identity == identity else None
+        before = self._before._find_or_look_before(identity)
+        way = before and self._walk(self._root, [inode.name for inode in before])
+        return tuple(way) if way and way[-1].identity == identity else None
 
     def _walk(self, directory: Inode, names: Sequence[bytes]) -> list[Inode] | None:
         found = []
@@ -243,23 +233,23 @@ def _shown_at(inode: Inode) -> tuple[tuple[Place, ...], ...]:
     return inode.shown_at[:1] if _is_another(inode) else inode.shown_at
 
 
-def _is_the_same(sought: Sought, directory: Inode, child: Inode) -> bool:
-    """Whether both were shown there by the same moment: of that there was only one."""
+def _is_the_same(child: Inode, directory: Inode, place: Place, identity: int) -> bool:
+    """Whether what a directory has is what got its row there: one moment shows only one of it."""
     if child.is_virtual:
         shown = [(child.id, moments_of(directory, child))]
     else:
         shown = [(each[0].shown_as, each[0].moments) for each in _shown_at(child)]
-    id, moments = sought.place.shown_as, sought.place.moments
-    return any(id == other and not set(moments).isdisjoint(txids) for other, txids in shown)
+    return any(
+        id == place.shown_as and not set(moments).isdisjoint(place.moments) for id, moments in shown
+    )
 
 
-def _is_alike(sought: Sought, directory: Inode, child: Inode) -> bool:
-    """Whether this has its place from the same original as what has got a row there since."""
-    shown_as = sought.place.shown_as
+def _is_alike(child: Inode, directory: Inode, place: Place, identity: int) -> bool:
+    """Whether it has its place at least from the same original."""
     if child.is_virtual:
-        return child.id == shown_as or child.identity == sought.identity
+        return child.id == place.shown_as or child.identity == identity
     before = (*(each[0] for each in child.shown_at), *child.places[:1])
-    return any(each.shown_as == shown_as for each in before)
+    return any(each.shown_as == place.shown_as for each in before)
 
 
 def _owner_before(rows: Rows, content_id: int) -> Inode | None:
