@@ -248,6 +248,26 @@ SNAPSHOT_TRACES: dict[str, Trace] = {
         Step("rename2", ("/c/a/c/a", "/c/x", 0)),
         Step("check"),
     ],
+    "what is not in what took its directory's place does not come back": [
+        Step("create", ("/a/c/a/c",)),
+        Step("allow_snapshot", ("/a/c",)),
+        Step("create_snapshots", (("/a/c",), "s6")),
+        Step("rollback_snapshot", ("/a/c", "s6", "")),
+        Step("rollback_snapshots", (("/a/c",), "s6", "s1")),
+        Step("allow_snapshot", ("/a/c/a/c",)),
+        Step("mkdirs", ("/a/c/a/b/a",)),
+        Step("allow_snapshot", ("/a/c/a",)),
+        Step("create_snapshots", (("/a/c/a",), "s7")),
+        Step("rollback_snapshot", ("/a/c/a", "s7")),
+        Step("delete_snapshot", ("/a/c/a", "s7")),
+        Step("disallow_snapshot", ("/a/c/a",)),
+        Step("create_snapshots", (("/a/c/a/c", "/a/c"), "s4")),
+        Step("rollback_snapshot", ("/a/c", "s1", "")),
+        Step("rollback_snapshot", ("/a/c", "s4", "s8")),
+        Step("allow_snapshot", ("/a/c/a/b",)),
+        Step("rollback_snapshot", ("/a/c", "s8")),
+        Step("check"),
+    ],
 }
 
 

@@ -186,13 +186,16 @@ class Finder:
     def _find_in_origin(self, identity: int, lost: Inode) -> Way | None:
         """An inode whose directory has other content now, in which it may be found as well."""
         owner = _owner_before(self._rows, lost.parent_id)
-        origin = None if owner is None else owner.origin
-        while owner is not None and origin is not None:
+        above = None if owner is None else self.find(owner.identity)
+        if owner is None or above is None:
+            return None
+        directory = above[-1] if above else self._root  # which may have taken the owner's place
+        origin = owner.origin
+        while origin is not None:
             names = _names_below(self._rows.at(origin.txid), lost.id, owner.id)
-            found = None if names is None else self._walk(owner, names)
+            found = None if names is None else self._walk(directory, names)
             if found is not None and found[-1].identity == identity:
-                above = self.find(owner.identity)
-                return None if above is None else (*above, *found)
+                return (*above, *found)
             origin = origin.below
         return None
 
