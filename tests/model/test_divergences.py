@@ -268,6 +268,19 @@ SNAPSHOT_TRACES: dict[str, Trace] = {
         Step("rollback_snapshot", ("/a/c", "s8")),
         Step("check"),
     ],
+    "what is shown while another one of it is elsewhere, and no row has it, is found": [
+        Step("mkdirs", ("/b/b/b",)),
+        Step("mkdirs", ("/c",)),
+        Step("allow_snapshot", ("/b/b",)),
+        Step("create_snapshots", (("/b/b",), "s3")),
+        Step("rollback_snapshot", ("/b/b", "s3", "")),
+        Step("rename2", ("/b/b/b", "/c/c", 0)),
+        Step("rollback_snapshot", ("/b/b", "s3")),
+        Step("create_snapshots", (("/b/b",), "s7")),
+        Step("allow_snapshot", ("/b/b/b",)),
+        Step("create_snapshots", (("/b/b/b",), "s5")),
+        Step("rollback_snapshot", ("/b/b", "s7", "s8")),
+    ],
 }
 
 

@@ -18,9 +18,9 @@ from cairnfs.namesystem.layers import (
     child_of,
     content_key,
     identity_key,
-    moments_of,
     owner_of_content,
     parent_of,
+    pins_of,
     whiteout_key,
 )
 from cairnfs.store.schema import Table
@@ -237,14 +237,12 @@ def _shown_at(inode: Inode) -> tuple[tuple[Place, ...], ...]:
 
 
 def _is_the_same(child: Inode, directory: Inode, place: Place, identity: int) -> bool:
-    """Whether what a directory has is what got its row there: one moment shows only one of it."""
+    """Whether what a directory has is what got its row there: a roll-back shows only one of it."""
     if child.is_virtual:
-        shown = [(child.id, moments_of(directory, child))]
+        shown = [(child.id, pins_of(directory, child))]
     else:
-        shown = [(each[0].shown_as, each[0].moments) for each in _shown_at(child)]
-    return any(
-        id == place.shown_as and not set(moments).isdisjoint(place.moments) for id, moments in shown
-    )
+        shown = [(each[0].shown_as, each[0].pins) for each in _shown_at(child)]
+    return any(id == place.shown_as and not set(pins).isdisjoint(place.pins) for id, pins in shown)
 
 
 def _is_alike(child: Inode, directory: Inode, place: Place, identity: int) -> bool:

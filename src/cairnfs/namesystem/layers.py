@@ -167,15 +167,15 @@ def count_layers(origin: Origin | None) -> int:
     return count
 
 
-def moments_of(directory: Inode, child: Inode) -> tuple[int, ...]:
-    """The TxIDs of a directory's origins, down to the one that it has a virtual child from."""
+def pins_of(directory: Inode, child: Inode) -> tuple[int, ...]:
+    """The pins of a directory's origins, down to the one that it has a virtual child from."""
     assert child.origin is not None
-    txids: list[int] = []
+    pins: list[int] = []
     origin = directory.origin
-    while origin is not None and child.origin.txid not in txids:
-        txids.append(origin.txid)
+    while origin is not None and child.origin.pin not in pins:
+        pins.append(origin.pin)
         origin = origin.below
-    return tuple(txids[:LAYERS_MANY])
+    return tuple(pins[:LAYERS_MANY])
 
 
 # Changing.
@@ -279,8 +279,8 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
     assert inode.origin is not None
     is_own = inode.origin.is_own
     same = _reachable_as(tx, inode.identity) if is_own else None
-    moments = _moments_without(moments_of(parent, inode), same)
-    place = Place(parent.identity, inode.name, inode.id, moments)
+    pins = _pins_without(pins_of(parent, inode), same)
+    place = Place(parent.identity, inode.name, inode.id, pins)
     own = msgspec.structs.replace(
         inode,
         id=id,
@@ -336,12 +336,12 @@ def _reachable_as(tx: Transaction, identity: int) -> Inode | None:
     return None if above is None else inode
 
 
-def _moments_without(moments: tuple[int, ...], same: Inode | None) -> tuple[int, ...]:
-    """Those in which it was itself, and not yet what is known under its id."""
-    others = {txid for each in (same.shown_at if same else ()) for txid in each[0].moments}
-    while moments and moments[-1] in others:
-        moments = moments[:-1]
-    return moments
+def _pins_without(pins: tuple[int, ...], same: Inode | None) -> tuple[int, ...]:
+    """Those by which it is itself, and not yet what is known under its id."""
+    others = {pin for each in (same.shown_at if same else ()) for pin in each[0].pins}
+    while pins and pins[-1] in others:
+        pins = pins[:-1]
+    return pins
 
 
 def _shown_at(place: Place, parent: Inode, inode: Inode) -> tuple[tuple[Place, ...], ...]:

@@ -37,7 +37,6 @@ class ModelFileSystem(NamespaceCalls, OpenFileCalls, AttributeCalls, XAttrCalls,
             renewed=dict(self.renewed),
             written=dict(self.written),
             copies=set(self.copies),
-            shown_again=dict(self.shown_again),
         )
         return twin
 

@@ -56,7 +56,6 @@ class Node:
     is_snapshottable: bool = False
     snapshots: dict[str, Node] = field(default_factory=dict)  # whole trees, never changed
     xattrs: dict[str, bytes] = field(default_factory=dict)  # never changed, but replaced
-    moment: int = field(default=0, compare=False)  # of a snapshot: when it was taken
 
     @property
     def is_directory(self) -> bool:
@@ -108,9 +107,9 @@ class Node:
             if block.length_bytes or not block.is_open
         ]
 
-    def frozen(self, moment: int) -> Node:
+    def frozen(self) -> Node:
         """A copy of everything, for a snapshot; it has no snapshots of its own."""
-        frozen = replace(self.copy(), moment=moment)
+        frozen = self.copy()
         for node in frozen.walk():
             node.snapshots = {}
         return frozen

@@ -154,7 +154,7 @@ class SnapshotCalls(ModelTree):
             each.snapshots = now.snapshots if now is not None else {}
             each.is_snapshottable = now is not None and now.is_snapshottable
             if each.id in elsewhere:  # it was moved out: what comes back is another one
-                self._make_another(each, self._shown_again(each.id, top.moment, elsewhere))
+                self._make_another(each)
             each.close()
         back.snapshots, back.is_snapshottable = node.snapshots, True
         node.__dict__.update(back.__dict__, id=node.id)
@@ -203,17 +203,9 @@ class SnapshotCalls(ModelTree):
         self._add(found, name_there, copy, inodes=used.inodes, space_bytes=used.space_bytes)
         self._note_copies(copy)
 
-    def _shown_again(self, id: int, moment: int, elsewhere: Collection[int]) -> int:
-        """The id of what comes back in place of another: the same each time, if it can be."""
-        while id in elsewhere:
-            if (id, moment) not in self.shown_again:
-                self.shown_again[id, moment] = self._new_id()
-            id = self.shown_again[id, moment]
-        return id
-
-    def _make_another(self, node: Node, id: int = 0) -> None:
+    def _make_another(self, node: Node) -> None:
         """Which may go on in blocks of its own."""
-        node.id = id or self._new_id()
+        node.id = self._new_id()
         node.blocks = [replace(block, id=self._new_id()) for block in node.blocks]
 
     def _note_copies(self, top: Node) -> None:
@@ -224,17 +216,16 @@ class SnapshotCalls(ModelTree):
         for node in nodes:
             if node.is_directory:
                 node.mtime_ms = self._now()
-        moment = self._new_id()
         for node in nodes:
-            node.snapshots[name] = node.frozen(moment)
+            node.snapshots[name] = node.frozen()
 
     def _keep(self, node: Node, name: str, serving: str) -> str:
         """Take a snapshot of what there was just before, which touches nothing; its name."""
-        if serving != name and node.snapshots.get(serving) == node.frozen(0):
+        if serving != name and node.snapshots.get(serving) == node.frozen():
             return serving
         if name in node.snapshots:
             raise SnapshotException(f"there is a snapshot {name}")
-        node.snapshots[name] = node.frozen(self._new_id())
+        node.snapshots[name] = node.frozen()
         return name
 
     def _state(self, owner: Node, node: Node, name: str) -> Node:

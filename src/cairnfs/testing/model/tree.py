@@ -56,7 +56,6 @@ class ModelTree:
         self.renewed: dict[str, int] = {}
         self.written: dict[int, int] = {}  # how many bytes there are of each block's data
         self.copies: set[int] = set()  # ids of what a roll-back or a clone has brought
-        self.shown_again: dict[tuple[int, int], int] = {}  # by the id it had, and by the moment
         self.diffs_copies = True  # or diffs leave open which of them is which
         self.is_reading = True  # what runs now changes nothing, and may look into snapshots
         now = clock.now_ms()
