@@ -116,6 +116,24 @@ class Pair:
 
     def run(self, step: Step | Batch) -> None:
         """Run a step on both; raise Divergence if they differ."""
+        doubts = len(self.model.doubts)  # which copies of the model share
+        try:
+            self._run(step)
+            if len(self.model.doubts) > doubts:
+                self._check_snapshottable()
+        except Divergence:
+            if len(self.model.doubts) == doubts:
+                raise
+            self.begin()
+
+    def _check_snapshottable(self) -> None:
+        admin = self.product.client(0, SUPERUSER)
+        found = [each.path for each in admin.list_snapshottable()]
+        expected = self.model.call(USERS[SUPERUSER], "list_snapshottable")
+        if sorted(found) != expected:
+            raise Divergence(f"snapshottable: product {found}, model {expected}")
+
+    def _run(self, step: Step | Batch) -> None:
         if isinstance(step, Batch):
             self.steps += len(step.steps) + len(step.before)
             self._run_batch(step)

@@ -37,6 +37,7 @@ class ModelFileSystem(NamespaceCalls, OpenFileCalls, AttributeCalls, XAttrCalls,
             renewed=dict(self.renewed),
             written=dict(self.written),
             copies=set(self.copies),
+            shown_for=dict(self.shown_for),
         )
         return twin
 

@@ -7,7 +7,7 @@ show in one.  A directory or a file may have snapshots, also below or above othe
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -143,6 +143,8 @@ class SnapshotCalls(ModelTree):
         top = self._snapshot(node, name)
         live = {each.id: each for each in node.walk()}
         staying = {each.id for each in top.walk()}
+        if self._is_doubtful(node, live, staying):
+            self.doubts.append(path)
         if any(each.snapshots for id, each in live.items() if id not in staying):
             raise SnapshotException("something that would go has snapshots of its own")
         if safety:
@@ -154,7 +156,9 @@ class SnapshotCalls(ModelTree):
             each.snapshots = now.snapshots if now is not None else {}
             each.is_snapshottable = now is not None and now.is_snapshottable
             if each.id in elsewhere:  # it was moved out: what comes back is another one
+                kind = self.shown_for.get(each.id, each.id)
                 self._make_another(each)
+                self.shown_for[each.id] = kind
             each.close()
         back.snapshots, back.is_snapshottable = node.snapshots, True
         node.__dict__.update(back.__dict__, id=node.id)
@@ -202,6 +206,21 @@ class SnapshotCalls(ModelTree):
         name_there = found.missing[-1]
         self._add(found, name_there, copy, inodes=used.inodes, space_bytes=used.space_bytes)
         self._note_copies(copy)
+
+    def _is_doubtful(self, top: Node, live: Mapping[int, Node], staying: Collection[int]) -> bool:
+        """Whether what may have snapshots can be taken for one that comes back.
+
+        Which of two it is that a roll-back shows, the product finds out only when that is changed,
+        and so may take it for the one that was moved away before, if that is gone by then.
+        """
+        coming = {self.shown_for.get(id, id) for id in staying if id not in live}
+        return any(
+            each.is_snapshottable
+            and each is not top
+            and id not in staying
+            and self.shown_for.get(id, id) in coming
+            for id, each in live.items()
+        )
 
     def _make_another(self, node: Node) -> None:
         """Which may go on in blocks of its own."""

@@ -56,6 +56,8 @@ class ModelTree:
         self.renewed: dict[str, int] = {}
         self.written: dict[int, int] = {}  # how many bytes there are of each block's data
         self.copies: set[int] = set()  # ids of what a roll-back or a clone has brought
+        self.shown_for: dict[int, int] = {}  # the id of the first in whose place this came
+        self.doubts: list[str] = []  # what was rolled back where the product may decide otherwise
         self.diffs_copies = True  # or diffs leave open which of them is which
         self.is_reading = True  # what runs now changes nothing, and may look into snapshots
         now = clock.now_ms()
