@@ -114,9 +114,13 @@ class Pair:
                 world.usage[path] = (used.inodes, used.space_bytes)
         return world
 
-    def run(self, step: Step | Batch) -> None:
-        """Run a step on both; raise Divergence if they differ."""
-        doubts = len(self.model.doubts)  # which copies of the model share
+    def run(self, step: Step | Batch) -> bool:
+        """Run a step on both; raise Divergence if they differ.
+
+        True: where the model is in doubt the product has decided otherwise, and both began anew.
+        """
+        doubts = len(self.model.doubts)
+        kept = sum(len(node.snapshots) for node in self.model.root.walk())
         try:
             self._run(step)
             if len(self.model.doubts) > doubts:
@@ -124,9 +128,19 @@ class Pair:
         except Divergence:
             if len(self.model.doubts) == doubts:
                 raise
+            if self._count_snapshots() < kept:
+                raise  # whichever it is: none may be lost
             self.begin()
+            return True
+        return False
+
+    def _count_snapshots(self) -> int:
+        """How many there are in the product."""
+        admin = self.product.client(0, SUPERUSER)
+        return sum(each.snapshots for each in admin.list_snapshottable())
 
     def _check_snapshottable(self) -> None:
+        """Compare what snapshots may be taken of."""
         admin = self.product.client(0, SUPERUSER)
         found = [each.path for each in admin.list_snapshottable()]
         expected = self.model.call(USERS[SUPERUSER], "list_snapshottable")

@@ -112,16 +112,20 @@ def show(done: Walk, server: PostgresServer | None, *, with_snapshots: bool) -> 
 
 def report(walks: list[Walk]) -> int:
     print(
-        f"\n{'configuration':28} {'steps':>8} {'steps/s':>8} {'conflicts':>9} {'divergences':>11}"
+        f"\n{'configuration':28} {'steps':>8} {'steps/s':>8} {'conflicts':>9} {'undecided':>9}"
+        f" {'divergences':>11}"
     )
     for done in walks:
         rate = done.steps / done.seconds if done.seconds else 0
         found = int(done.divergence is not None)
         name = done.configuration.name
-        print(f"{name:28} {done.steps:>8} {rate:>8.0f} {done.conflicts:>9} {found:>11}")
+        print(
+            f"{name:28} {done.steps:>8} {rate:>8.0f} {done.conflicts:>9} {done.undecided:>9}"
+            f" {found:>11}"
+        )
     total = sum(done.steps for done in walks)
     divergences = sum(done.divergence is not None for done in walks)
-    print(f"{'in all':28} {total:>8} {'':>8} {'':>9} {divergences:>11}")
+    print(f"{'in all':28} {total:>8} {'':>8} {'':>9} {'':>9} {divergences:>11}")
     return 1 if divergences else 0
 
 

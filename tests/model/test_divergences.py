@@ -10,6 +10,7 @@ from tests.model.product import CONFIGURATIONS
 from tests.model.steps import MB, Batch, BlockRef, FileRef, InodePath, PathOf, Step
 from tests.model.walk import Trace, open_on_server, replay
 
+from cairnfs.namesystem.layers import LAYERS_MANY
 from cairnfs.testing.postgres_server import PostgresServer
 
 CREATED = [
@@ -45,6 +46,22 @@ TRACES: dict[str, Trace] = {
 
 RECURSIVE = (("recursive", True),)
 
+MOVED_IN_BETWEEN: Trace = [
+    Step("mkdirs", ("/a/d/x",)),
+    Step("mkdirs", ("/c/o",)),
+    Step("allow_snapshot", ("/a",)),
+    Step("allow_snapshot", ("/a/d",)),
+    Step("create_snapshots", (("/a/d",), "s1")),
+    Step("set_permission", ("/a/d/x", 0o700)),
+    Step("rollback_snapshot", ("/a/d", "s1", "s2")),
+    Step("create_snapshots", (("/a/d",), "s3")),
+    Step("rename2", ("/a/d/x", "/c/o/q", 0)),
+    Step("rollback_snapshot", ("/a/d", "s3", "s4")),
+    Step("create_snapshots", (("/a",), "s5")),
+    Step("rename2", ("/c/o/q", "/a/r", 0)),
+    Step("allow_snapshot", ("/a/r",)),
+    Step("allow_snapshot", ("/a/d/x",)),
+]
 SHOWN_TWICE: Trace = [
     Step("mkdirs", ("/a/d/x",)),
     Step("allow_snapshot", ("/a",)),
@@ -280,6 +297,51 @@ SNAPSHOT_TRACES: dict[str, Trace] = {
         Step("allow_snapshot", ("/b/b/b",)),
         Step("create_snapshots", (("/b/b/b",), "s5")),
         Step("rollback_snapshot", ("/b/b", "s7", "s8")),
+    ],
+    "what was elsewhere with a row of its own is not what was shown in its old place": [
+        Step("mkdirs", ("/a/x",)),
+        Step("mkdirs", ("/c/o",)),
+        Step("allow_snapshot", ("/a",)),
+        Step("create_snapshots", (("/a",), "s1")),
+        Step("rename2", ("/a/x", "/c/o/x", 0)),
+        Step("rollback_snapshot", ("/a", "s1", "s2")),
+        Step("create_snapshots", (("/a",), "s3")),
+        Step("rename2", ("/c/o/x", "/a/r", 0)),
+        Step("allow_snapshot", ("/a/r",)),
+        Step("create_snapshots", (("/a/r",), "s4")),
+        Step("rollback_snapshot", ("/a", "s3", "s9")),
+    ],
+    "of a flag and of snapshots the latter are kept": [
+        *MOVED_IN_BETWEEN,
+        Step("create_snapshots", (("/a/d/x",), "s6")),
+        Step("rollback_snapshot", ("/a", "s5", "s9")),
+        Step("list_snapshottable"),
+    ],
+    "unless what has them is the one that was elsewhere": [
+        *MOVED_IN_BETWEEN,
+        Step("create_snapshots", (("/a/r",), "s6")),
+        Step("rollback_snapshot", ("/a", "s5", "s9")),
+        Step("list_snapshottable"),
+    ],
+    "what is shown through many roll-backs is the same as at first": [
+        Step("mkdirs", ("/a/x",)),
+        Step("mkdirs", ("/c/o",)),
+        Step("allow_snapshot", ("/a",)),
+        Step("create_snapshots", (("/a",), "s")),
+        Step("rename2", ("/a/x", "/c/o/x", 0)),
+        Step("rollback_snapshot", ("/a", "s", "")),
+        Step("create_snapshots", (("/a",), "t0")),
+        *(
+            step
+            for n in range(LAYERS_MANY + 2)
+            for step in (
+                Step("rollback_snapshot", ("/a", f"t{n}", "")),
+                Step("create_snapshots", (("/a",), f"t{n + 1}")),
+            )
+        ),
+        Step("allow_snapshot", ("/a/x",)),
+        Step("create_snapshots", (("/a/x",), "s")),
+        Step("rollback_snapshot", ("/a", "t0", "")),
     ],
 }
 

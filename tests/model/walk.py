@@ -40,6 +40,7 @@ class Walk:
     seed: int
     steps: int = 0
     conflicts: int = 0
+    undecided: int = 0  # steps after which both began anew
     seconds: float = 0.0
     trace: Trace = field(default_factory=list)  # since the tree was last empty
     divergence: Divergence | None = None
@@ -125,7 +126,10 @@ def walk(
                 else (make_step(choose, world, namenodes, batches_percent),)
             ):
                 done.trace.append(step)
-                pair.run(step)
+                if pair.run(step):
+                    done.undecided += 1
+                    done.trace = []
+                    break
                 if len(done.trace) % (NESTED_CHECK_EVERY if is_nested else CHECK_EVERY) == 0:
                     done.trace.append(Step("check", namenode=len(done.trace) % namenodes))
                     pair.run(done.trace[-1])

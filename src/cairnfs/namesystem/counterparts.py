@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import msgspec
 
-from cairnfs.namesystem.identity import Finder
-from cairnfs.namesystem.inodes import ROOT_ID, Inode
+from cairnfs.namesystem.identity import Finder, Way
+from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.layers import (
     Identity,
     child_of,
     identity_key,
-    parent_of,
+    is_anywhere,
 )
-from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import PastRows
 
 Names = tuple[bytes, ...]
-Way = tuple[Inode, ...]
 """The inodes from the root of a tree, which is left out, to one of it."""
 
 
@@ -157,14 +155,6 @@ def names_of(way: Way) -> Names:
 def is_plain(inode: Inode) -> bool:
     """Whether an inode has a row and an id that were never another one's."""
     return not inode.is_virtual and not inode.known_as
-
-
-def is_anywhere(rows: PastRows, id: int) -> bool:
-    """Whether an inode could be reached, wherever."""
-    found: Inode | None = rows.get_by_id(Table.INODES, id)
-    while found is not None and found.id != ROOT_ID:
-        found = parent_of(rows, found)
-    return found is not None
 
 
 def is_cloned(inode: Inode) -> bool:

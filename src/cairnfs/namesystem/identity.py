@@ -9,15 +9,17 @@ it is another one than the original: its identity is its own id, and it knows it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from cairnfs.namesystem.inodes import ROOT_ID, Inode, Place
+from cairnfs.namesystem.inodes import ROOT_ID, Inode, Origin, Place
 from cairnfs.namesystem.layers import (
     Identity,
     Whiteout,
     child_of,
     content_key,
     identity_key,
+    is_anywhere,
+    own_origins,
     owner_of_content,
     parent_of,
     pins_of,
@@ -27,9 +29,8 @@ from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import Rows, ask_all
 
 Way = tuple[Inode, ...]
-
-
-IsIt = Callable[[Inode, Inode, Place, int], bool]  # see `_is_the_same`
+Ways = tuple[Way, ...]
+Match = Callable[[Inode, Inode, Place, int], bool]  # a child, its directory, what was noted of it
 
 
 class Finder:
@@ -42,7 +43,7 @@ class Finder:
         self._ways: dict[int, Way | None] = {} if root.is_virtual else {root.id: ()}
         self._sought: set[int] = set()
         self._has_met_itself = False
-        self._before: Finder | None = None  # in what the root was before its last roll-back
+        self._layers: list[Finder] | None = None  # for what the root shows of earlier times
 
     def find(self, identity: int) -> Way | None:
         """The inodes on the way from the root, which is left out, to one of the tree; or None."""
@@ -67,34 +68,42 @@ class Finder:
 
     def find_before(self, inode: Inode) -> Way | None:
         """The way to an inode that has a row at a later time, and perhaps not yet here."""
-        return next(filter(None, self._candidates(inode)), None)
+        return next((way for ways in self._candidates(inode) for way in ways), None)
 
     def find_all_before(self, inodes: Sequence[Inode]) -> list[Way | None]:
-        """The same for several, no two of which were one: who is surest of it is that one."""
+        """The same for several; no two get one way: it goes to the one with the better reason."""
         ways: list[Way | None] = [None] * len(inodes)
         taken: set[tuple[bytes, ...]] = set()
-        for candidates in zip(*ask_all(self._candidates, inodes), strict=True):
-            for n, way in enumerate(candidates):
-                names = tuple(each.name for each in way or ())
-                if names and ways[n] is None and names not in taken:
-                    ways[n] = way
-                    taken.add(names)
+        # Among those with equal reasons, to what is lost otherwise.
+        order = sorted(range(len(inodes)), key=lambda n: inodes[n].snapshots == 0)
+        for reason in zip(*ask_all(self._candidates, inodes), strict=True):
+            for n in order:
+                for way in reason[n]:
+                    names = tuple(inode.name for inode in way)
+                    if ways[n] is None and names not in taken:
+                        ways[n] = way
+                        taken.add(names)
         return ways
 
-    def _candidates(self, inode: Inode) -> tuple[Way | None, ...]:
-        """What it may have been, the likeliest first."""
-        known = self._find_or_look_before(inode.identity)
+    def _candidates(self, inode: Inode) -> tuple[Ways, Ways, Ways, Ways]:
+        """What it may have been, by reason: it has the same row; it was shown in the same place by
+        the same roll-back; it has the same identity; it comes from the same original.
+        """
+        identity = inode.identity
+        known = self._find_or_look_before(identity)
         if known and known[-1].id == inode.id and not known[-1].is_virtual:
-            return known, None, None, None
+            return (known,), (), (), ()
+        if is_anywhere(self._rows, inode.id):  # outside of this tree: it is nothing that is shown
+            return (), (), (), ()
         # What is shown again by a roll-back may have no other row: it was deleted, or is elsewhere;
         # or it has had another one before the roll-back than after it.
-        identity = inode.identity
-        shown = [self._find_shown(identity, places, _is_the_same) for places in _shown_at(inode)]
-        likely: list[Way | None] = [self.find_place(inode.places)]
+        own = _places_of_its_own(inode)
+        shown = ask_all(lambda each: self._find_shown(identity, each, _is_the_same), own)
+        likely = [self.find_place(inode.places)]
         if not _is_another(inode):
             places = (*inode.shown_at, inode.places)
-            likely += (self._find_shown(identity, each, _is_alike) for each in places)
-        return None, next(filter(None, shown), None), known, next(filter(None, likely), None)
+            likely += ask_all(lambda each: self._find_shown(identity, each, _is_alike), places)
+        return (), _found(shown), _found([known]), _found(likely)
 
     def find_place(self, places: tuple[Place, ...]) -> Way | None:
         """The way to what had no row yet, and so was where its origin had it in its directory."""
@@ -109,7 +118,7 @@ class Finder:
         child = child_of(self._rows, way[-1] if way else self._root, place.name)
         return (*way, child) if child is not None and child.id == place.shown_as else None
 
-    def _find_shown(self, identity: int, places: tuple[Place, ...], is_it: IsIt) -> Way | None:
+    def _find_shown(self, identity: int, places: tuple[Place, ...], is_it: Match) -> Way | None:
         """The way to what a directory had from an origin, where it later got its row."""
         if not places:
             return None
@@ -200,19 +209,24 @@ class Finder:
         return None
 
     def _find_or_look_before(self, identity: int) -> Way | None:
-        """Also where the tree still has it from before its root was rolled back."""
+        """Also where the root has it from an earlier time, and no row tells of it."""
         found = self.find(identity)
-        origin = self._root.origin
-        if found is not None or origin is None or not origin.is_own:
+        if found is not None:
             return found or None
-        if self._before is None:
-            then = self._rows.at(origin.txid)
-            owner = owner_of_content(then, origin.content_id)
-            assert owner is not None, f"{origin} is held, but has no directory"
-            self._before = Finder(then, owner)
-        before = self._before._find_or_look_before(identity)
-        way = before and self._walk(self._root, [inode.name for inode in before])
-        return tuple(way) if way and way[-1].identity == identity else None
+        if self._layers is None:
+            self._layers = ask_all(self._layer, own_origins(self._root))
+        for before in ask_all(lambda layer: layer.find(identity), self._layers):
+            way = self._walk(self._root, [inode.name for inode in before]) if before else None
+            if way and way[-1].identity == identity:
+                return tuple(way)
+        return None
+
+    def _layer(self, origin: Origin) -> Finder:
+        """The tree as it was where the root has this content from."""
+        then = self._rows.at(origin.txid)
+        owner = owner_of_content(then, origin.content_id)
+        assert owner is not None, f"{origin} is held, but has no directory"
+        return Finder(then, owner)
 
     def _walk(self, directory: Inode, names: Sequence[bytes]) -> list[Inode] | None:
         found = []
@@ -226,22 +240,26 @@ class Finder:
         return found
 
 
+def _found(ways: Iterable[Way | None]) -> Ways:
+    return tuple(way for way in ways if way)
+
+
 def _is_another(inode: Inode) -> bool:
-    """Whether what it was shown as was elsewhere when it got its row."""
+    """Whether it got its row while what it was shown as was in the tree: it is not that one."""
     return bool(inode.shown_at) and not inode.known_as
 
 
-def _shown_at(inode: Inode) -> tuple[tuple[Place, ...], ...]:
-    """Where it was shown before it got its row; what it is not was perhaps elsewhere."""
+def _places_of_its_own(inode: Inode) -> tuple[tuple[Place, ...], ...]:
+    """Where it was shown itself; the earlier places may be those of the one that it is not."""
     return inode.shown_at[:1] if _is_another(inode) else inode.shown_at
 
 
 def _is_the_same(child: Inode, directory: Inode, place: Place, identity: int) -> bool:
-    """Whether what a directory has is what got its row there: a roll-back shows only one of it."""
+    """Whether both were shown there by the same roll-back: each shows one, and not another's."""
     if child.is_virtual:
         shown = [(child.id, pins_of(directory, child))]
     else:
-        shown = [(each[0].shown_as, each[0].pins) for each in _shown_at(child)]
+        shown = [(each[0].shown_as, each[0].pins) for each in _places_of_its_own(child)]
     return any(id == place.shown_as and not set(pins).isdisjoint(place.pins) for id, pins in shown)
 
 

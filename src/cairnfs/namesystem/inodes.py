@@ -101,7 +101,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
     parent: int  # the identity of its directory
     name: bytes
     shown_as: InodeId  # the id of the original
-    pins: tuple[int, ...] = ()  # of the origins that show it there
+    pins: tuple[int, ...] = ()  # of the origins that show it there, the newest first
 
 
 class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -20,7 +20,7 @@ with many of them is *settled* though its snapshots are there, and beyond a limi
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -45,6 +45,7 @@ _IDENTITIES = int(Table.IDENTITIES)
 
 _ABOVE_MAX = 32  # directories above that are noted: of most, one is found by its identity
 _SHOWN_MAX = 4  # places that are noted of one inode
+_PINS_MAX = 16  # of the origins that show it in one, the oldest ones
 _PINNED: Counts = ((int(Count.CHILDREN), 1),)
 _RELEASED: Counts = ((int(Count.CHILDREN), -1),)
 
@@ -151,6 +152,14 @@ def owner_of_content(rows: Rows, content_id: int) -> Inode | None:
     return None if owner is None or owner.children_id != content_id else owner
 
 
+def is_anywhere(rows: Rows, id: int) -> bool:
+    """Whether an inode with a row is in the tree, wherever."""
+    found: Inode | None = rows.get_by_id(Table.INODES, id)
+    while found is not None and found.id != ROOT_ID:
+        found = parent_of(rows, found)
+    return found is not None
+
+
 def rows_of_blocks(rows: Rows, file: Inode) -> tuple[Rows, InodeId]:
     """Where the blocks of a file are kept, and under which id."""
     if file.is_virtual:
@@ -167,6 +176,14 @@ def count_layers(origin: Origin | None) -> int:
     return count
 
 
+def own_origins(directory: Inode) -> Iterator[Origin]:
+    """Those that were the directory's own content, the newest first."""
+    origin = directory.origin
+    while origin is not None and origin.is_own:
+        yield origin
+        origin = origin.below
+
+
 def pins_of(directory: Inode, child: Inode) -> tuple[int, ...]:
     """The pins of a directory's origins, down to the one that it has a virtual child from."""
     assert child.origin is not None
@@ -175,7 +192,7 @@ def pins_of(directory: Inode, child: Inode) -> tuple[int, ...]:
     while origin is not None and child.origin.pin not in pins:
         pins.append(origin.pin)
         origin = origin.below
-    return tuple(pins[:LAYERS_MANY])
+    return tuple(pins)
 
 
 # Changing.
@@ -278,8 +295,9 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
     id = InodeId(tx.next_inode_id())
     assert inode.origin is not None
     is_own = inode.origin.is_own
-    same = _reachable_as(tx, inode.identity) if is_own else None
-    pins = _pins_without(pins_of(parent, inode), same)
+    # What is shown under the id of one that is in the tree is another one.
+    other = _known_as(tx, inode.identity) if is_own else None
+    pins = _pins_since(pins_of(parent, inode), other)
     place = Place(parent.identity, inode.name, inode.id, pins)
     own = msgspec.structs.replace(
         inode,
@@ -290,7 +308,7 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
         covered_txid=0,
         is_snapshottable=False,
         snapshots=0,
-        known_as=inode.identity if is_own and same is None else 0,
+        known_as=inode.identity if is_own and other is None else 0,
         places=inode.places if is_own else (place, *parent.places),
         shown_at=_shown_at(place, parent, inode) if is_own else (),
     )
@@ -326,22 +344,19 @@ def forget_identity(
             tx.delete(key)
 
 
-def _reachable_as(tx: Transaction, identity: int) -> Inode | None:
-    """What is known under an id and in the tree, with a row: what is shown so is another one."""
+def _known_as(tx: Transaction, identity: int) -> Inode | None:
+    """The inode of the tree that is known under an id, if it has a row."""
     known: Identity | None = tx.get(identity_key(identity))
-    inode: Inode | None = tx.get_by_id(Table.INODES, identity if known is None else known.inode_id)
-    above = inode
-    while above is not None and above.id != ROOT_ID:
-        above = parent_of(tx, above)
-    return None if above is None else inode
+    id = identity if known is None else known.inode_id
+    return tx.get_by_id(Table.INODES, id) if is_anywhere(tx, id) else None
 
 
-def _pins_without(pins: tuple[int, ...], same: Inode | None) -> tuple[int, ...]:
-    """Those by which it is itself, and not yet what is known under its id."""
-    others = {pin for each in (same.shown_at if same else ()) for pin in each[0].pins}
+def _pins_since(pins: tuple[int, ...], other: Inode | None) -> tuple[int, ...]:
+    """The roll-backs that show it since the other one of its id, if there is one, got its row."""
+    others = {pin for each in (other.shown_at if other else ()) for pin in each[0].pins}
     while pins and pins[-1] in others:
         pins = pins[:-1]
-    return pins
+    return pins[-_PINS_MAX:]
 
 
 def _shown_at(place: Place, parent: Inode, inode: Inode) -> tuple[tuple[Place, ...], ...]:

@@ -11,14 +11,13 @@ from cairnfs.namesystem.counterparts import (
     Counterparts,
     Names,
     Side,
-    Way,
-    is_anywhere,
     is_cloned,
     is_plain,
 )
+from cairnfs.namesystem.identity import Way
 from cairnfs.namesystem.inodes import Inode, InodeId, XAttr
 from cairnfs.namesystem.layered_children import children_of
-from cairnfs.namesystem.layers import child_of, identity_key, rows_of_blocks
+from cairnfs.namesystem.layers import child_of, identity_key, is_anywhere, rows_of_blocks
 from cairnfs.store.base import FOREVER, PRESENT, Count
 from cairnfs.store.schema import Table
 from cairnfs.transaction.rows import PastRows

@@ -38,6 +38,7 @@ class ModelFileSystem(NamespaceCalls, OpenFileCalls, AttributeCalls, XAttrCalls,
             written=dict(self.written),
             copies=set(self.copies),
             shown_for=dict(self.shown_for),
+            doubts=list(self.doubts),
         )
         return twin
 

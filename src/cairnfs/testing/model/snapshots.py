@@ -156,9 +156,9 @@ class SnapshotCalls(ModelTree):
             each.snapshots = now.snapshots if now is not None else {}
             each.is_snapshottable = now is not None and now.is_snapshottable
             if each.id in elsewhere:  # it was moved out: what comes back is another one
-                kind = self.shown_for.get(each.id, each.id)
+                first = self.shown_for.get(each.id, each.id)
                 self._make_another(each)
-                self.shown_for[each.id] = kind
+                self.shown_for[each.id] = first
             each.close()
         back.snapshots, back.is_snapshottable = node.snapshots, True
         node.__dict__.update(back.__dict__, id=node.id)
@@ -240,7 +240,7 @@ class SnapshotCalls(ModelTree):
 
     def _keep(self, node: Node, name: str, serving: str) -> str:
         """Take a snapshot of what there was just before, which touches nothing; its name."""
-        if serving != name and node.snapshots.get(serving) == node.frozen():
+        if node.snapshots.get(serving) == node.frozen():
             return serving
         if name in node.snapshots:
             raise SnapshotException(f"there is a snapshot {name}")
