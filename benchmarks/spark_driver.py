@@ -10,7 +10,7 @@ Jobs that look at everything below a directory are run on namespaces of growing 
 
 How many bytes the tasks have sent to the driver, Spark's own UI tells, stage by stage; for
 the stage with the most of them, how many there were.  Then what is left in the driver's heap,
-and the most that its Python has ever had: both may not grow with the namespace.
+and the most that its Python has ever had: neither may grow with the namespace.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).resolve().parent / "results" / "spark_rollback.json"
 OWN, SPARK = "own", "spark"
-POLL_S = 0.25  # each looks at what is left
+POLL_S = 0.25  # a look lists what is left, which costs the NameNode as well
 
 Figures = dict[str, Any]
 

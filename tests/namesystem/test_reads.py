@@ -193,3 +193,22 @@ def test_much_below_has_snapshots_of_its_own(fs: ScratchClient) -> None:
         assert all(fs.names(path) == ["f"] for path in paths)
         assert all(fs.exists(f"{path}/.snapshot/own/f") for path in paths)
     reads.check()
+
+
+def test_what_is_new_is_looked_for_in_many_layers(fs: ScratchClient) -> None:
+    """Something that may have snapshots, in a directory that was rolled back again and again."""
+    reads = Reads(fs)
+    for size in SIZES:
+        top = f"/{size}"
+        fs.mkdirs(top)
+        fs.allow_snapshot(top)
+        for number in range(size):
+            fs.mkdirs(f"{top}/d{number}")
+            fs.create_snapshot(top, f"s{number}")
+            fs.rollback_snapshot(top, f"s{number}")
+        fs.create_snapshot(top, "last")
+        fs.mkdirs(f"{top}/new")
+        fs.allow_snapshot(f"{top}/new")
+        reads.count("roll back", partial(fs.rollback_snapshot, top, "last"))
+        assert not fs.exists(f"{top}/new")
+    reads.check()
