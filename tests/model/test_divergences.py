@@ -343,6 +343,17 @@ SNAPSHOT_TRACES: dict[str, Trace] = {
         Step("create_snapshots", (("/a/x",), "s")),
         Step("rollback_snapshot", ("/a", "t0", "")),
     ],
+    "an empty block that a snapshot has is given back": [
+        *CREATED,
+        Step("add_block", (PathOf(0), None, FileRef(0))),
+        Step("complete", (PathOf(0), block(0), FileRef(0))),
+        Step("allow_snapshot", ("/a",)),
+        Step("allow_snapshot", (PathOf(0),)),
+        Step("create_snapshots", (("/a",), "s3")),
+        Step("append", (PathOf(0),)),
+        Step("abandon_block", (PathOf(0), block(0), FileRef(0))),
+        Step("rollback_snapshot", ("/a", "s3")),
+    ],
 }
 
 

@@ -34,6 +34,7 @@ from cairnfs.errors import (
     NotReplicatedYetException,
 )
 from cairnfs.namesystem import leases
+from cairnfs.namesystem.delete import detach_blocks
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.lookup import Lookup, key_of
 from cairnfs.namesystem.paths import FsPath
@@ -189,8 +190,12 @@ def close_file(tx: Transaction, file: Inode) -> None:
 
 def remove_open_block(tx: Transaction, lookup: Lookup, file: Inode, last: Block) -> Inode:
     """The last block, which is being written, is not part of the file any more."""
-    tx.delete(block_key(file.id, file.block_count - 1))
-    discard_block(tx, last)
+    key = block_key(file.id, file.block_count - 1)
+    if tx.covered == 0:
+        tx.delete(key)
+        discard_block(tx, last)
+    else:  # it may be one that was finished, empty, in a snapshot, and was reopened since
+        detach_blocks(tx, file, [(key, last)])
     shorter = msgspec.structs.replace(
         file, block_count=file.block_count - 1, has_open_block=False, open_bytes=0
     )
