@@ -93,8 +93,9 @@ class Finder:
         known = self._find_or_look_before(identity)
         if known and known[-1].id == inode.id and not known[-1].is_virtual:
             return (known,), (), (), ()
-        if is_anywhere(self._rows, inode.id):  # outside of this tree: it is nothing that is shown
-            return (), (), (), ()
+        never_shown = not inode.shown_at and not inode.places
+        if never_shown or is_anywhere(self._rows, inode.id):
+            return (), (), (), ()  # it was itself, outside of this tree, or not made yet
         # What is shown again by a roll-back may have no other row: it was deleted, or is elsewhere;
         # or it has had another one before the roll-back than after it.
         own = _places_of_its_own(inode)
