@@ -10,6 +10,7 @@ from tests.model.product import CONFIGURATIONS
 from tests.model.steps import MB, Batch, BlockRef, FileRef, InodePath, PathOf, Step
 from tests.model.walk import Trace, open_on_server, replay
 
+from cairnfs.namenode.reclaiming import SETTLING_MS
 from cairnfs.namesystem.layers import LAYERS_MANY
 from cairnfs.testing.postgres_server import PostgresServer
 
@@ -410,3 +411,24 @@ def test_what_is_being_committed_is_counted_once(postgres_server: PostgresServer
         creating.result()
         assert status is not None
         assert (status.children, summary.files) == (1, 1)
+
+
+@pytest.mark.parametrize("control", ["optimistic", "pessimistic", "system-lock"])
+def test_nothing_is_kept_for_a_snapshot_that_another_namenode_has_deleted(
+    postgres_server: PostgresServer, control: str
+) -> None:
+    """By one that was told nothing of it: neither that it was taken, nor that it is gone."""
+    trace: Trace = [
+        Step("mkdirs", ("/a/x",), namenode=1),
+        Step("allow_snapshot", ("/",)),
+        Step("create_snapshots", (("/",), "s1")),
+        Step("delete_snapshot", ("/", "s1")),
+        Step("advance", (SETTLING_MS,)),
+        *(Step("reclaim"),) * 10,
+        Step("set_permission", ("/a/x", 0o700), namenode=1),
+        Step("mkdirs", ("/a/y",), namenode=1),
+    ]
+    configuration = CONFIGURATIONS[f"postgres-{control}-x2"]
+    with open_on_server(configuration, postgres_server, "another") as product:
+        divergence = replay(product, trace, with_snapshots=True)
+    assert divergence is None, divergence

@@ -49,12 +49,10 @@ class Moments:
         self._times: list[int] = []
         self._known = -1  # everything up to this TxID was seen
         self._refreshed_ms = -REFRESH_MS
-        self._was_asked = False
         self.is_outdated = False  # one was deleted here, and it has not been looked again
 
     def latest(self, covered: int) -> int:
         """The TxID of the latest snapshot up to this one; 0 if there is none."""
-        self._was_asked = True
         if covered > self._known:
             return covered  # just taken, and not seen yet
         place = bisect_right(self._times, covered)
@@ -62,7 +60,7 @@ class Moments:
 
     def is_stale(self, now_ms: int) -> bool:
         """Whether nothing was seen yet, or others may have deleted what is relied on meanwhile."""
-        is_old = self._was_asked and not 0 <= now_ms - self._refreshed_ms < REFRESH_MS
+        is_old = not 0 <= now_ms - self._refreshed_ms < REFRESH_MS
         return is_old or self.is_outdated or self._known < 0
 
     async def refresh(self, store: Store, now_ms: int) -> None:
@@ -80,4 +78,3 @@ class Moments:
         self._times, self._known = times, known
         self.is_outdated = False
         self._refreshed_ms = now_ms
-        self._was_asked = False

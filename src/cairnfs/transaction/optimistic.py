@@ -209,6 +209,8 @@ class OptimisticRunner:
         """Run what may be run on rows that were seen before; returns the other calls."""
         if not self._trust.allows(len(calls)):
             return calls
+        if self._cache is None and self._moments.is_stale(self._clock.now_ms()):
+            return calls  # or what others have deleted would be kept for, for ever
         if self._peeked is not None:
             self._peeked.expire(self._clock.now_ms())
         try:
