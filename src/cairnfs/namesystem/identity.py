@@ -71,12 +71,12 @@ class Finder:
         return next((way for ways in self._candidates(inode) for way in ways), None)
 
     def find_all_before(self, inodes: Sequence[Inode]) -> list[Way | None]:
-        """The same for several; no two get one way: it goes to the one with the better reason."""
+        """The same for several that are there now; who has the better reason gets a way alone."""
         ways: list[Way | None] = [None] * len(inodes)
         taken: set[tuple[bytes, ...]] = set()
         # Among those with equal reasons, to what is lost otherwise.
         order = sorted(range(len(inodes)), key=lambda n: inodes[n].snapshots == 0)
-        for reason in zip(*ask_all(self._candidates, inodes), strict=True):
+        for reason in zip(*ask_all(self._candidates_of_present, inodes), strict=True):
             for n in order:
                 for way in reason[n]:
                     names = tuple(inode.name for inode in way)
@@ -84,6 +84,15 @@ class Finder:
                         ways[n] = way
                         taken.add(names)
         return ways
+
+    def _candidates_of_present(self, inode: Inode) -> tuple[Ways, Ways, Ways, Ways]:
+        """The same for what has had its row without a break since it got it."""
+        never_shown = not inode.shown_at and not inode.places
+        if never_shown or is_anywhere(self._rows, inode.id):
+            way = self.find(inode.identity)  # or it was outside of this tree, or not made yet
+            is_it = way and way[-1].id == inode.id and not way[-1].is_virtual
+            return ((way,) if way and is_it else ()), (), (), ()
+        return self._candidates(inode)
 
     def _candidates(self, inode: Inode) -> tuple[Ways, Ways, Ways, Ways]:
         """What it may have been, by reason: it has the same row; it was shown in the same place by
@@ -93,9 +102,6 @@ class Finder:
         known = self._find_or_look_before(identity)
         if known and known[-1].id == inode.id and not known[-1].is_virtual:
             return (known,), (), (), ()
-        never_shown = not inode.shown_at and not inode.places
-        if never_shown or is_anywhere(self._rows, inode.id):
-            return (), (), (), ()  # it was itself, outside of this tree, or not made yet
         # What is shown again by a roll-back may have no other row: it was deleted, or is elsewhere;
         # or it has had another one before the roll-back than after it.
         own = _places_of_its_own(inode)
