@@ -46,6 +46,7 @@ from cairnfs.testing.model import ModelBlock, ModelFileSystem, Usage
 
 ANSWER_TIMEOUT_S = 60
 NO_BLOCK_ID = 999_999_999
+BY_ID = "/.reserved/.inodes/"
 ORIGINS_MAX = 20  # of a clone of a clone of a ...
 
 
@@ -431,6 +432,9 @@ class Pair:
         for handle in self.handles:
             if handle.model_id in brought:
                 handle.model_id, handle.blocks = 0, []
+            by_id = handle.model_path.removeprefix(BY_ID)
+            if by_id != handle.model_path and int(by_id.partition("/")[0]) in brought:
+                handle.model_path = handle.product_path = "/a/a"  # any that both understand
 
     def _note_blocks(self, handle: Handle) -> None:
         for _, node in walk_nodes(self.model.root, "/"):
@@ -457,7 +461,7 @@ class Pair:
                 return handle.model_id if handle else 0
             if isinstance(value, PathOf):
                 return handle.model_path if handle else "/a/a"
-            return f"/.reserved/.inodes/{handle.model_id or 1 if handle else 1}{value.below}"
+            return f"{BY_ID}{handle.model_id or 1 if handle else 1}{value.below}"
         return value
 
     def _for_product(self, step: Step, value: Any) -> Any:
@@ -475,7 +479,7 @@ class Pair:
                 return id or 0
             if isinstance(value, PathOf):
                 return handle.product_path if handle else "/a/a"
-            return f"/.reserved/.inodes/{id or self.ids.product(1)}{value.below}"
+            return f"{BY_ID}{id or self.ids.product(1)}{value.below}"
         return value
 
     def _block(self, step: Step, ref: BlockRef) -> ModelBlock | None:

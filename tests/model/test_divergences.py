@@ -369,6 +369,16 @@ SNAPSHOT_TRACES: dict[str, Trace] = {
         Step("abandon_block", (PathOf(0), block(0), FileRef(0))),
         Step("rollback_snapshot", ("/a", "s3")),
     ],
+    "what was opened by its id is found by another one after a roll-back": [
+        *CREATED,
+        Step("complete", (PathOf(0), None, FileRef(0))),
+        Step("append", (InodePath(0, ""),)),
+        Step("complete", (PathOf(0), None, FileRef(0))),
+        Step("allow_snapshot", ("/a",)),
+        Step("create_snapshots", (("/a",), "s1")),
+        Step("rollback_snapshot", ("/a", "s1")),
+        Step("append", (PathOf(0),)),
+    ],
 }
 
 
