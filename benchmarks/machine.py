@@ -1,4 +1,4 @@
-"""The machine a benchmark runs on: what it is, and CPU time of processes."""
+"""The machine a benchmark runs on: what it is, and CPU time and memory of processes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import asyncpg
 
 from cairnfs.testing.postgres_server import PostgresServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FDATASYNC_SAMPLES = 200
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -137,3 +140,19 @@ def _git(*arguments: str) -> str:
         ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False
     )
     return done.stdout.strip()
+
+
+def heap_mb(spark: SparkSession) -> float:
+    """What is left in the driver's JVM, which also runs the tasks, when all is done."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    jvm.System.gc()
+    runtime = jvm.Runtime.getRuntime()
+    return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
+
+
+def peak_mb() -> float:
+    """The most memory that this process, the driver's Python, has ever had."""
+    status = Path("/proc/self/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024

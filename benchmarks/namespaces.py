@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import multiprocessing
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.lookup import key_of
 from cairnfs.store.base import Batch, Count, Put, Store, Touch
 from cairnfs.store.postgres import PostgresStore
+from cairnfs.testing.cluster import Cluster
 from cairnfs.testing.postgres_server import PostgresServer
 from cairnfs.transaction.records import encode
 
@@ -27,6 +30,8 @@ POSTGRES = "postgres"
 CONNECTIONS_MAX = 48  # so that 32 callers that hold locks never wait for a connection
 BULK_ROWS = 5_000  # rows of one batch when filling
 BLOCK_SIZE_BYTES = 128 * 1024 * 1024
+TOP = "top"  # what `fill_cluster` fills
+FILES_OF_A_DIRECTORY = 100  # in it
 
 
 @dataclass
@@ -169,3 +174,29 @@ class _Filling:
         await self._store.commit(batch)
         self._puts = []
         self._counts = {}
+
+
+def fill_cluster(cluster: Cluster, inodes: int, url: str = "") -> int:
+    """Files without blocks, to be listed as fast as can be; in how many directories they are.
+
+    Rows go straight to the store, which nobody has open then.
+    """
+    for namenode in cluster.namenodes:
+        namenode.stop()
+    directories = max(1, inodes // (FILES_OF_A_DIRECTORY + 1))
+    sizes = [(f"d{n:06d}", FILES_OF_A_DIRECTORY) for n in range(directories)]
+    address = url or f"sqlite://{cluster.directory}/namespace.db"
+    filling = multiprocessing.get_context("spawn").Process(target=_fill_here, args=(address, sizes))
+    filling.start()
+    filling.join()
+    if filling.exitcode:
+        raise SystemExit(f"filling {address} failed with exit code {filling.exitcode}")
+    for namenode in cluster.namenodes:
+        namenode.start()
+        cluster.wait_for_namenode(namenode)
+    return directories
+
+
+def _fill_here(address: str, sizes: Sequence[tuple[str, int]]) -> None:
+    """In a process of its own, whose memory is not the driver's."""
+    asyncio.run(fill(address, TOP, sizes))

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 from tests.spark.sessions import make_session
 
 import cairnfs
-from benchmarks.machine import describe_machine
-from benchmarks.spark_scan import TOP, fill_cluster, heap_mb, peak_mb
+from benchmarks.machine import describe_machine, heap_mb, peak_mb
+from benchmarks.namespaces import TOP, fill_cluster
 from benchmarks.tables import table
 from cairnfs import jobs
 from cairnfs.testing.cluster import Cluster

@@ -28,9 +28,8 @@ from typing import TYPE_CHECKING, Any
 from tests.spark.sessions import make_session
 
 import cairnfs
-from benchmarks.machine import cpu_s, describe_machine
-from benchmarks.namespaces import POSTGRES, SQLITE
-from benchmarks.spark_scan import TOP, fill_cluster, peak_mb
+from benchmarks.machine import cpu_s, describe_machine, peak_mb
+from benchmarks.namespaces import POSTGRES, SQLITE, TOP, fill_cluster
 from benchmarks.tables import table
 from cairnfs import jobs
 from cairnfs.testing.cluster import Cluster

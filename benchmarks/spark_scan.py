@@ -17,9 +17,7 @@ are of all processes together, the NameNode's too, and hold on a busy machine as
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import multiprocessing
 import os
 import statistics
 import tempfile
@@ -30,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 from tests.spark.sessions import make_session
 
-from benchmarks.machine import cpu_s, describe_machine, processes_below
-from benchmarks.namespaces import fill
+from benchmarks.machine import cpu_s, describe_machine, heap_mb, peak_mb, processes_below
+from benchmarks.namespaces import FILES_OF_A_DIRECTORY, TOP, fill_cluster
 from benchmarks.tables import table
 from cairnfs.testing.cluster import Cluster
 
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RESULTS = Path(__file__).resolve().parent / "results" / "spark_scan.json"
-TOP = "top"
-FILES_OF_A_DIRECTORY = 100
 BAR = 10.0  # how many times as fast as the listing, at least
 
 Figures = dict[str, Any]
@@ -89,29 +85,6 @@ def measure(
             finally:
                 spark.stop()
         return found
-
-
-def fill_cluster(cluster: Cluster, inodes: int, url: str = "") -> int:
-    """Files without blocks, to be listed as fast as can be; in how many directories they are."""
-    for namenode in cluster.namenodes:
-        namenode.stop()
-    directories = max(1, inodes // (FILES_OF_A_DIRECTORY + 1))
-    sizes = [(f"d{n:06d}", FILES_OF_A_DIRECTORY) for n in range(directories)]
-    address = url or f"sqlite://{cluster.directory}/namespace.db"
-    filling = multiprocessing.get_context("spawn").Process(target=_fill_here, args=(address, sizes))
-    filling.start()
-    filling.join()
-    if filling.exitcode:
-        raise SystemExit(f"filling {address} failed with exit code {filling.exitcode}")
-    for namenode in cluster.namenodes:
-        namenode.start()
-        cluster.wait_for_namenode(namenode)
-    return directories
-
-
-def _fill_here(address: str, sizes: Sequence[tuple[str, int]]) -> None:
-    """In a process of its own, whose memory is not the driver's."""
-    asyncio.run(fill(address, TOP, sizes))
 
 
 class _Scan:
@@ -184,22 +157,6 @@ class _Scan:
         configuration = self._spark.sparkContext._jsc.hadoopConfiguration()
         status = hadoop.util.ToolRunner.run(hadoop.fs.FsShell(configuration), given)
         assert status == 0, f"the listing ended with {status}"
-
-
-def heap_mb(spark: SparkSession) -> float:
-    """What is left in the driver's JVM, which also runs the tasks, when all is done."""
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    jvm.System.gc()
-    runtime = jvm.Runtime.getRuntime()
-    return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
-
-
-def peak_mb() -> float:
-    """The most memory that this process, the driver's Python, has ever had."""
-    status = Path("/proc/self/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) / 1024
 
 
 def render(sizes: Sequence[Figures]) -> str:

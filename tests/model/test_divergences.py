@@ -47,6 +47,15 @@ TRACES: dict[str, Trace] = {
 
 RECURSIVE = (("recursive", True),)
 
+MOVED_OUT: Trace = [
+    Step("mkdirs", ("/a/x",)),
+    Step("mkdirs", ("/c/o",)),
+    Step("allow_snapshot", ("/a",)),
+    Step("create_snapshots", (("/a",), "s1")),
+    Step("rename2", ("/a/x", "/c/o/x", 0)),
+    Step("rollback_snapshot", ("/a", "s1", "s2")),
+    Step("create_snapshots", (("/a",), "s3")),
+]
 MOVED_IN_BETWEEN: Trace = [
     Step("mkdirs", ("/a/d/x",)),
     Step("mkdirs", ("/c/o",)),
@@ -300,26 +309,14 @@ SNAPSHOT_TRACES: dict[str, Trace] = {
         Step("rollback_snapshot", ("/b/b", "s7", "s8")),
     ],
     "what was elsewhere with a row of its own is not what was shown in its old place": [
-        Step("mkdirs", ("/a/x",)),
-        Step("mkdirs", ("/c/o",)),
-        Step("allow_snapshot", ("/a",)),
-        Step("create_snapshots", (("/a",), "s1")),
-        Step("rename2", ("/a/x", "/c/o/x", 0)),
-        Step("rollback_snapshot", ("/a", "s1", "s2")),
-        Step("create_snapshots", (("/a",), "s3")),
+        *MOVED_OUT,
         Step("rename2", ("/c/o/x", "/a/r", 0)),
         Step("allow_snapshot", ("/a/r",)),
         Step("create_snapshots", (("/a/r",), "s4")),
         Step("rollback_snapshot", ("/a", "s3", "s9")),
     ],
     "also if it has been moved since then": [
-        Step("mkdirs", ("/a/x",)),
-        Step("mkdirs", ("/c/o",)),
-        Step("allow_snapshot", ("/a",)),
-        Step("create_snapshots", (("/a",), "s1")),
-        Step("rename2", ("/a/x", "/c/o/x", 0)),
-        Step("rollback_snapshot", ("/a", "s1", "s2")),
-        Step("create_snapshots", (("/a",), "s3")),
+        *MOVED_OUT,
         Step("rename2", ("/c/o/x", "/c/y", 0)),
         Step("rename2", ("/c/y", "/a/r", 0)),
         Step("allow_snapshot", ("/a/r",)),
