@@ -35,7 +35,7 @@ from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CLIENT_PROTOCOL
 from cairnfs.wire.rpc_client import ClientConnection, Reply
 
-CALLS = ("mkdirs", "create", "complete", "stat", "rename", "delete")
+CALLS = ("mkdirs", "create", "complete", "stat", "list", "rename", "delete")
 DIRECTORIES = 64
 SEGMENT_TURNS = 128  # measured together: the store brings its tables up once in them
 HOLDER = "benchmark"
@@ -66,6 +66,10 @@ def make_request(call: str, number: int) -> tuple[str, Message]:
         return "complete", pb.CompleteRequestProto(src=file, clientName=HOLDER)
     if call == "stat":
         return "getFileInfo", pb.GetFileInfoRequestProto(src=file)
+    if call == "list":  # of what was made before: with all calls, 256 files and 256 directories
+        return "getListing", pb.GetListingRequestProto(
+            src=directory, startAfter=b"", needLocation=False
+        )
     if call == "rename":
         return "rename", pb.RenameRequestProto(src=file, dst=moved)
     assert call == "delete", call

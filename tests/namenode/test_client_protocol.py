@@ -174,6 +174,36 @@ def test_listings_have_local_names(client: RpcClient) -> None:
     assert [entry.path for entry in entries] == [b"c"]
 
 
+def test_a_listing_tells_what_each_of_them_tells_whatever_was_listed_before(
+    client: RpcClient,
+) -> None:
+    def check(names: list[str]) -> None:
+        for _ in range(2):
+            entries = listing(client, "/d").dirList.partialListing
+            assert [entry.path.decode() for entry in entries] == names
+            for entry in entries:
+                status = info(client, f"/d/{entry.path.decode()}")
+                entry.path = b""
+                assert entry == status
+
+    for name in ("a", "b"):
+        mkdirs(client, f"/d/{name}")
+    create(client, "/d/f")
+    check(["a", "b", "f"])
+    mkdirs(client, "/d/b/below")  # its number of children
+    check(["a", "b", "f"])
+    client.call("setPermission", pb.SetPermissionRequestProto(src="/d/f", permission=permission(0)))
+    check(["a", "b", "f"])
+    mkdirs(client, "/d/g")
+    check(["a", "b", "f", "g"])
+    client.call("rename", pb.RenameRequestProto(src="/d/f", dst="/d/c"))
+    check(["a", "b", "c", "g"])
+    client.call("delete", pb.DeleteRequestProto(src="/d/a", recursive=True))
+    check(["b", "c", "g"])
+    client.call("delete", pb.DeleteRequestProto(src="/d/g", recursive=True))
+    check(["b", "c"])
+
+
 def test_a_located_listing_has_the_blocks_of_files(client: RpcClient) -> None:
     mkdirs(client, "/d/sub")
     write(client, "/d/file")

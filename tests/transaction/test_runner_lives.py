@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.transaction.playing import play
 
 from cairnfs.blocks.records import Recovery
-from cairnfs.clock import SystemClock
-from cairnfs.config import Control, NameNodeSettings
+from cairnfs.config import Control
 from cairnfs.namenode.namenode import NameNode
-from cairnfs.namenode.opening import format_namespace, open_store, sqlite_url
 from cairnfs.namesystem.directories import get_file_info, mkdirs
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.paths import FsPath
@@ -46,26 +44,7 @@ def look_for_number(tx: Transaction, caller: Caller) -> tuple[int, ...]:
     return (*ids, stamp)
 
 
-Scenario = Callable[[NameNode, Caller], Awaitable[None]]
-
 A, B, C = (FsPath.parse(f"/{name}") for name in "abc")
-
-
-def play(place: Path | str, control: Control, scenario: Scenario) -> None:
-    """Play a scenario on a new NameNode, which is stopped at the end; never wait for ever.
-
-    Its store is a file in a folder, or has an address.
-    """
-
-    async def playing() -> None:
-        url = place if isinstance(place, str) else sqlite_url(place / "namespace")
-        await format_namespace(url)
-        settings = NameNodeSettings(url, control, duties=False)
-        namenode = NameNode(settings, await open_store(settings), SystemClock())
-        await scenario(namenode, namenode.caller(namenode.superuser))
-        await namenode.stop()
-
-    asyncio.run(asyncio.wait_for(playing(), 60))
 
 
 def new_key() -> CallKey:

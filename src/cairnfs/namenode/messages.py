@@ -138,15 +138,15 @@ def encode_page(page: Page | None) -> bytes:
     if not page.tells_names or any(page.policies):
         statuses = b"".join(encode_first_field(encode_status(each)) for each in describe_page(page))
         return _encode_entries(statuses, page.remaining)
-    return _encode_entries(_ENCODED.join(page.inodes, page.totals), page.remaining)
+    return _ENCODED.encode(page)
 
 
 def _encode_entries(entries: bytes, remaining: int) -> bytes:
     return encode_first_field(entries + b"\x10" + encode_varint(remaining))
 
 
-class EncodedEntries:
-    """Entries of listings as bytes, as long as the records that they are of are the newest.
+class EncodedListings:
+    """Listings as bytes, and their entries, as long as the records that they are of are the newest.
 
     That is when they are the same objects: so there is nothing to be made invalid.
     """
@@ -154,8 +154,27 @@ class EncodedEntries:
     def __init__(self, entries_max: int) -> None:
         self._entries_max = entries_max
         self._known: dict[int, tuple[Inode, Totals | None, bytes]] = {}
+        self._pages: dict[tuple[int, bytes], tuple[Page, bytes]] = {}  # by how they begin
+        self._paged = 0  # entries in them
 
-    def join(self, inodes: Iterable[Inode], totals: Mapping[bytes, Totals]) -> bytes:
+    def encode(self, page: Page) -> bytes:
+        """The response to getListing."""
+        if not page.inodes:
+            return _encode_entries(b"", page.remaining)
+        first = page.inodes[0]
+        beginning = first.parent_id, first.name
+        known = self._pages.get(beginning)
+        if known is not None and known[0] == page:  # quick: its records are the same objects
+            return known[1]
+        encoded = _encode_entries(self._join(page.inodes, page.totals), page.remaining)
+        self._paged += len(page.inodes) - (0 if known is None else len(known[0].inodes))
+        if self._paged > self._entries_max:
+            self._pages.clear()
+            self._paged = len(page.inodes)
+        self._pages[beginning] = page, encoded
+        return encoded
+
+    def _join(self, inodes: Iterable[Inode], totals: Mapping[bytes, Totals]) -> bytes:
         """The entries of these inodes, one after the other."""
         known = self._known
         entries = []
@@ -179,7 +198,7 @@ class EncodedEntries:
 
 
 ENCODED_ENTRIES_MAX = 100_000
-_ENCODED = EncodedEntries(ENCODED_ENTRIES_MAX)
+_ENCODED = EncodedListings(ENCODED_ENTRIES_MAX)
 
 
 def fill_status(message: hdfs_pb2.HdfsFileStatusProto, status: FileStatus) -> None:

@@ -154,11 +154,10 @@ class CachedRows(RowCache):
             if totals is None:
                 continue
             counts = tuple(map(operator.add, totals.counts, addition.counts))
-            if addition.writer is None:
-                self._totals[id] = totals._replace(counts=counts, changed=changed)
-            else:
-                touched = base + addition.writer.order
-                self._totals[id] = Totals(counts, addition.mtime_ms, touched, changed)
+            mtime_ms, touched = totals.mtime_ms, totals.touched
+            if addition.writer is not None:
+                mtime_ms, touched = addition.mtime_ms, base + addition.writer.order
+            self._totals[id] = Totals(counts, mtime_ms, touched, changed)
 
     def drop_totals(self, ids: Iterable[int]) -> None:
         for id in ids:
