@@ -297,6 +297,7 @@ def test_killed_at_some_steps(
 def test_killed_at_each_step(
     place: Place, prepared: tuple[str, int], tmp_path: Path, case: str
 ) -> None:
+    """On PostgreSQL, the largest cases at every eleventh of those that may change something."""
     with crashes_of(place, prepared, case, Control.OPTIMISTIC, tmp_path) as crashes:
         steps = crashes.kill_at(0)
         assert steps is not None

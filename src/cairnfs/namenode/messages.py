@@ -145,8 +145,8 @@ def _encode_entries(entries: bytes, remaining: int) -> bytes:
     return encode_first_field(entries + b"\x10" + encode_varint(remaining))
 
 
-class EncodedListings:
-    """Listings as bytes, and their entries, as long as the records that they are of are the newest.
+class EncodedEntries:
+    """Entries of listings as bytes, as long as the records that they are of are the newest.
 
     That is when they are the same objects: so there is nothing to be made invalid.
     """
@@ -154,27 +154,8 @@ class EncodedListings:
     def __init__(self, entries_max: int) -> None:
         self._entries_max = entries_max
         self._known: dict[int, tuple[Inode, Totals | None, bytes]] = {}
-        self._pages: dict[tuple[int, bytes], tuple[Page, bytes]] = {}  # by how they begin
-        self._paged = 0  # entries in them
 
-    def encode(self, page: Page) -> bytes:
-        """The response to getListing."""
-        if not page.inodes:
-            return _encode_entries(b"", page.remaining)
-        first = page.inodes[0]
-        beginning = first.parent_id, first.name
-        known = self._pages.get(beginning)
-        if known is not None and known[0] == page:  # quick: its records are the same objects
-            return known[1]
-        encoded = _encode_entries(self._join(page.inodes, page.totals), page.remaining)
-        self._paged += len(page.inodes) - (0 if known is None else len(known[0].inodes))
-        if self._paged > self._entries_max:
-            self._pages.clear()
-            self._paged = len(page.inodes)
-        self._pages[beginning] = page, encoded
-        return encoded
-
-    def _join(self, inodes: Iterable[Inode], totals: Mapping[bytes, Totals]) -> bytes:
+    def join(self, inodes: Iterable[Inode], totals: Mapping[bytes, Totals]) -> bytes:
         """The entries of these inodes, one after the other."""
         known = self._known
         entries = []
@@ -197,8 +178,41 @@ class EncodedListings:
         return entry
 
 
-ENCODED_ENTRIES_MAX = 100_000
-_ENCODED = EncodedListings(ENCODED_ENTRIES_MAX)
+class EncodedPages:
+    """Whole listings as bytes, for pages that are the same once more.
+
+    They are compared: that is quick where their records are the same objects, and a tenth of the
+    time that it takes to encode them where they are not.
+    """
+
+    def __init__(self, entries_max: int) -> None:
+        self._entries_max = entries_max
+        self._entries = EncodedEntries(entries_max)
+        self._known: dict[tuple[int, bytes], tuple[Page, bytes]] = {}  # by how they begin
+        self._count = 0  # entries in them
+
+    def encode(self, page: Page) -> bytes:
+        """The response to getListing, of a page without policies."""
+        assert page.tells_names
+        assert not any(page.policies)
+        if not page.inodes:
+            return _encode_entries(b"", page.remaining)
+        first = page.inodes[0]
+        beginning = first.parent_id, first.name
+        found = self._known.get(beginning)
+        if found is not None and found[0] == page:
+            return found[1]
+        encoded = _encode_entries(self._entries.join(page.inodes, page.totals), page.remaining)
+        self._count += len(page.inodes) - (0 if found is None else len(found[0].inodes))
+        if self._count > self._entries_max:
+            self._known.clear()
+            self._count = len(page.inodes)
+        self._known[beginning] = page, encoded
+        return encoded
+
+
+ENCODED_ENTRIES_MAX = 50_000  # as whole pages, and one by one
+_ENCODED = EncodedPages(ENCODED_ENTRIES_MAX)
 
 
 def fill_status(message: hdfs_pb2.HdfsFileStatusProto, status: FileStatus) -> None:

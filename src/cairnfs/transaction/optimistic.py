@@ -63,13 +63,13 @@ from cairnfs.transaction.walks import Walks
 
 log = logging.getLogger(__name__)
 
-TURN_MAX = 1024  # calls taken up before the next commit
+TURN_MAX = 1024  # calls taken up together
 CACHE_ENTRIES_MAX = 400_000
 MARKS_MAX = 50_000  # directories, with those above
 LACKED_MAX = 8  # after which a call that only looks is one that looks at much
 GATHERINGS_MAX = 2  # times that a group is made larger before it is committed
 GATHERED_MIN = 4  # calls in a group from which on others are likely to come
-GATHERED_MAX = 64  # and from which on more would save next to nothing
+GATHERED_MAX = 64  # more would save next to nothing
 HALVED_MIN = 16  # fewer calls are not worth two commits
 
 Commit = Callable[[Batch], Awaitable[int]]
@@ -178,9 +178,9 @@ class OptimisticRunner:
             else:
                 await self._sleep()
 
-    async def _run_arrived(self) -> None:
-        calls = self._arrived[:TURN_MAX]
-        del self._arrived[:TURN_MAX]
+    async def _run_arrived(self, calls_max: int = TURN_MAX) -> None:
+        calls = self._arrived[:calls_max]
+        del self._arrived[:calls_max]
         try:
             await self._turn(calls, None)
         except Exception as error:  # our own: nobody may wait for ever
@@ -190,13 +190,15 @@ class OptimisticRunner:
     async def _gather(self) -> None:
         """Run who has come meanwhile as well: a commit costs the same for two calls and for ten."""
         for _ in range(GATHERINGS_MAX):
-            if not GATHERED_MIN <= len(self._group.runs) < GATHERED_MAX:
+            room = GATHERED_MAX - len(self._group.runs)
+            if room <= 0 or len(self._group.runs) < GATHERED_MIN:
                 return
-            await asyncio.sleep(0)  # the loop looks at the sockets
-            await asyncio.sleep(0)  # and reads what has come
-            if not self._arrived:
-                return
-            await self._run_arrived()
+            # The loop goes on with us before it runs what its look at the sockets has found.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            if not self._arrived or any(call.operation.walks for call in self._arrived[:room]):
+                return  # who walks takes a while
+            await self._run_arrived(room)
 
     def _stranded(self, calls: list[Call]) -> list[Call]:
         """Those that nobody will answer: not answered, in no group, and not to run alone."""

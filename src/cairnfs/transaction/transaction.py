@@ -26,7 +26,7 @@ from cairnfs.transaction.entries import (
 )
 from cairnfs.transaction.memos import Memo
 from cairnfs.transaction.moments import LATEST_KEY
-from cairnfs.transaction.records import decode, encode, is_unstamped
+from cairnfs.transaction.records import decode, encode, id_of, is_unstamped
 from cairnfs.transaction.rows import PastRows, View
 
 Counts = tuple[tuple[int, int], ...]
@@ -134,8 +134,9 @@ class Transaction(msgspec.Struct, eq=False):
 
     def get_by_id(self, table: Table, id: int) -> Any:
         """The record of a table that carries this id, or None."""
-        keys = self._view.keys_of_id(table, id)
-        return self.get(keys[0]) if keys else None
+        for _, record in self.list_by_id(table, id):
+            return record
+        return None
 
     def list_by_id(self, table: Table, id: int) -> list[tuple[Key, Any]]:
         """All records of a table that carry this id, in the order of their keys.
@@ -143,7 +144,11 @@ class Transaction(msgspec.Struct, eq=False):
         Those that are found are validated; that no other one has appeared is not.
         """
         found = [(key, self.get(key)) for key in sorted(self._view.keys_of_id(table, id))]
-        return [(key, record) for key, record in found if record is not None]
+        return [
+            (key, record)
+            for key, record in found
+            if record is not None and id_of(table, record) == id
+        ]
 
     def need(
         self,
@@ -162,7 +167,7 @@ class Transaction(msgspec.Struct, eq=False):
             self.reads[key] = entry
             if entry.writer is not None:
                 self.saw_uncommitted = True
-        return [(key, entry.record) for key, entry in page]
+        return [(key, entry.record) for key, entry in page if entry.record is not None]
 
     def totals(self, id: int) -> Totals:
         """A directory's totals, this transaction's own changes left out.

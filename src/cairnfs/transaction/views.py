@@ -268,25 +268,29 @@ class Speculation:
         return bool(self._pending)
 
     def keys_of_id(self, table: int, id: int) -> list[Key]:
-        keys = [key for key in self.committed.keys_of_id(table, id) if key not in self._pending]
+        keys = self.committed.keys_of_id(table, id)
+        if not self._pending:
+            return keys
         if self._pending_ids is None:
             self._pending_ids = {}
             for key, entry in self._pending.items():
                 self._note_id(key, entry.record)
-        for key in self._pending_ids.get((table, id), ()):
-            found = self._pending.get(key)  # another record may have taken the key since
-            if found is not None and found.record is not None and id_of(table, found.record) == id:
-                keys.append(key)
-        return keys
+        return [*keys, *(self._pending_ids.get((table, id), set()).difference(keys))]
 
     def scan(self, scan: Scan) -> Page:
         prefix = (scan.table, scan.a)
-        pending = {
-            key: None if entry.record is None else entry
-            for key, entry in self._pending.items()
-            if key[:2] == prefix
-        }
-        return scan_under(pending, scan, self.committed.scan)
+        pending = {key: entry for key, entry in self._pending.items() if key[:2] == prefix}
+        if not pending:
+            return self.committed.scan(scan)
+        there = {key: None if entry.record is None else entry for key, entry in pending.items()}
+        page = scan_under(there, scan, self.committed.scan)
+        last = page[-1][0][2] if len(page) == scan.limit else None
+        gone = [
+            (key, entry)
+            for key, entry in pending.items()
+            if entry.record is None and key[2] > scan.after and (last is None or key[2] <= last)
+        ]
+        return page + gone
 
     def totals(self, id: int) -> tuple[Totals, bool]:
         totals = self.committed.totals(id)
