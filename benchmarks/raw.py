@@ -24,6 +24,7 @@ from benchmarks.namespaces import BLOCK_SIZE_BYTES, POSTGRES, Namespaces
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.store.base import Key
 from cairnfs.store.postgres_connections import SESSION_SETTINGS
+from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 from cairnfs.transaction.records import encode
 
 GROUP = 32
@@ -55,14 +56,18 @@ _PG_CREATE = (
     " mtime_ms = $9, touched = $10 FROM unnest($7::bigint[], $8::bigint[]) u (id, n)"
     " WHERE totals.id = u.id"
 )
+_TOTALS_COLUMNS = ["mtime_ms", "touched", "changed", *COUNT_COLUMNS]
 _PG_TOTALS = (
-    "INSERT INTO totals SELECT id, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0"
-    " FROM unnest($1::bigint[]) u (id)"
+    f"INSERT INTO totals (id, shard, {', '.join(_TOTALS_COLUMNS)})"
+    f" SELECT id, 0{', 0' * len(_TOTALS_COLUMNS)} FROM unnest($1::bigint[]) u (id)"
 )
 _LITE_INSERT = "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, ?)"
 _LITE_READ = "SELECT since, data FROM records WHERE t = ? AND a = ? AND b = ?"
 _LITE_UPDATE = "UPDATE totals SET children = children + ?, mtime_ms = ?, touched = ? WHERE id = ?"
-_LITE_TOTALS = "INSERT INTO totals VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
+_LITE_TOTALS = (
+    f"INSERT INTO totals (id, {', '.join(_TOTALS_COLUMNS)})"
+    f" VALUES (?{', 0' * len(_TOTALS_COLUMNS)})"
+)
 
 
 def summarise_raw(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,25 @@
+"""What the engines give without us is measured on the tables as they are."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from benchmarks.namespaces import POSTGRES, SQLITE, Namespaces
+from benchmarks.raw import GROUP, measure_raw
+
+from cairnfs.testing.postgres_server import PostgresServer
+
+
+@pytest.mark.parametrize("kind", [SQLITE, POSTGRES])
+def test_rows_are_put_into_the_real_tables(
+    kind: str, tmp_path: Path, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.raw.GROUPS_MAX", 5)
+    namespaces = Namespaces(tmp_path, postgres_server)
+    samples = asyncio.run(measure_raw(namespaces, kind, spread=4, seconds=10))
+    assert [(each["what"], each["directories"]) for each in samples] == [
+        *(("insert", 4), ("create", 4), ("insert", 1), ("create", 1)),
+    ]
+    assert all(each["per_s"] > GROUP for each in samples)
