@@ -20,6 +20,14 @@ from cairnfs.transaction.optimistic import GATHERED_MIN
 class Made:
     """Directories that are made, and what was answered."""
 
+    @classmethod
+    async def on(cls, namenode: NameNode, caller: Caller) -> Made:
+        """On a NameNode that has worked before, and is idle."""
+        made = cls(namenode, caller)
+        made.ask(1)
+        await made.wait()
+        return made
+
     def __init__(self, namenode: NameNode, caller: Caller) -> None:
         self._runner = namenode.runner
         self._caller = caller
@@ -48,9 +56,7 @@ class Made:
 
 def test_who_comes_meanwhile_is_in_the_same_commit(tmp_path: Path) -> None:
     async def scenario(namenode: NameNode, caller: Caller) -> None:
-        made, statistics = Made(namenode, caller), namenode.runner.statistics
-        made.ask(1)
-        await made.wait()  # the store has been opened, and is idle
+        made, statistics = await Made.on(namenode, caller), namenode.runner.statistics
         before = statistics.commits
         made.ask(GATHERED_MIN)
         await asyncio.sleep(0)
@@ -64,9 +70,7 @@ def test_who_comes_meanwhile_is_in_the_same_commit(tmp_path: Path) -> None:
 
 def test_who_is_alone_is_not_kept_waiting_for_others(tmp_path: Path) -> None:
     async def scenario(namenode: NameNode, caller: Caller) -> None:
-        made = Made(namenode, caller)
-        made.ask(1)
-        await made.wait()
+        made = await Made.on(namenode, caller)
         made.ask(GATHERED_MIN - 1)
         await asyncio.sleep(0)
         assert made.are_answered
@@ -76,9 +80,7 @@ def test_who_is_alone_is_not_kept_waiting_for_others(tmp_path: Path) -> None:
 
 def test_a_stream_of_calls_does_not_keep_a_commit_waiting(tmp_path: Path) -> None:
     async def scenario(namenode: NameNode, caller: Caller) -> None:
-        made = Made(namenode, caller)
-        made.ask(1)
-        await made.wait()
+        made = await Made.on(namenode, caller)
         looks = 0
 
         def look_again(*_: object) -> None:
