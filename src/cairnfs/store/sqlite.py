@@ -39,7 +39,7 @@ from cairnfs.store.locks import LockTable
 from cairnfs.store.sqlite_backlog import Backlog, change_of
 from cairnfs.store.sqlite_commits import Commits
 from cairnfs.store.sqlite_past import PastReads
-from cairnfs.store.sqlite_replies import LastCalls, find_stored, has_stored, last_stored
+from cairnfs.store.sqlite_replies import KnownCalls, find_stored, has_stored, last_stored
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS, format_file
 from cairnfs.store.sqlite_transaction import SqliteTransaction
 
@@ -93,7 +93,7 @@ class SqliteStore:
         self._file = self._commits.file
         self._connection = self._file.connection
         self._fetch = self._file.fetch
-        self._last_calls = LastCalls(self._find_last_calls)
+        self._known_calls = KnownCalls(self._find_last_calls)
         self._settles_in: asyncio.AbstractEventLoop | None = None
         self.local: LocalReads | None = None if shared else self
 
@@ -177,7 +177,7 @@ class SqliteStore:
                     db.executemany(_FORGET, [(*key, until) for key, until in batch.forgets])
                 self._check_outcome(db, batch)
         for client_id, calls, _ in batch.replies:
-            self._last_calls.note(client_id, calls[-1])
+            self._known_calls.note(client_id, calls)
         return base
 
     def _settle_soon(self) -> None:
@@ -339,7 +339,7 @@ class SqliteStore:
         clients = [
             client_id
             for client_id, calls, _ in batch.replies
-            if not self._last_calls.are_before(client_id, calls[0])
+            if not self._known_calls.are_new(client_id, calls)
             and (
                 self._commits.backlog.has_replied(client_id, calls)
                 or has_stored(self._fetch, client_id, calls)
