@@ -461,6 +461,7 @@ class OptimisticRunner:
         for run in group.runs:
             self._answer(run.call, run.result, run.error)
         self._rerun_what_counted_twice(group, base)
+        group.runs = []  # runs of the next group know this one, and would keep all before it
 
     def _rerun_what_counted_twice(self, group: Group, base: int) -> None:
         """Whoever read the totals after a commit, and added those of its group once more.
