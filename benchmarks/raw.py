@@ -109,6 +109,19 @@ async def measure_raw(
     return results
 
 
+async def measure_insert(
+    namespaces: Namespaces, directories: int, seconds: float
+) -> dict[str, Any]:
+    """One sample of `insert` on PostgreSQL."""
+    url = await namespaces.fresh(POSTGRES)
+    cpu = namespaces.server_cpu(POSTGRES)
+    assert cpu is not None
+    try:
+        return await _postgres(url, "insert", directories, seconds, cpu)
+    finally:
+        namespaces.drop(url)
+
+
 def make_groups(directories: int) -> Iterator[Group]:
     """Files as rows, like those of a create, 32 at a time."""
     groups = []

@@ -1,4 +1,4 @@
-"""What is committed and answered is forgotten, however long calls follow each other without a pause."""
+"""What is committed and answered is forgotten, also if calls follow each other without a pause."""
 
 from __future__ import annotations
 
