@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks import tables
 from benchmarks.bars import judge
+from benchmarks.beside_raw import measure_beside_raw
 from benchmarks.callers import measure_driver
 from benchmarks.core import SPREAD, measure_core
 from benchmarks.large import measure_large
@@ -26,7 +27,7 @@ from benchmarks.thesis import measure_contention, measure_throughput
 from benchmarks.two_namenodes import measure_two_namenodes
 from cairnfs.testing.postgres_server import PostgresServer
 
-PARTS = ("raw", "core", "large", "thesis", "two")
+PARTS = ("raw", "core", "beside", "large", "thesis", "two")
 RESULTS = Path(__file__).resolve().parent / "results" / "latest.json"
 
 
@@ -39,6 +40,8 @@ class Sizes:
     stage_s: float = 0.45
     raw_s: float = 0.8
     raw_samples: int = 2  # before core, and as many after it
+    beside_turns: int = 9
+    beside_s: float = 1.0
     large_files: int = 1_000_000
     large_repeats: int = 100
     reclaim_s: float = 10.0
@@ -55,6 +58,8 @@ QUICK = Sizes(
     stage_s=0.2,
     raw_s=0.3,
     raw_samples=1,
+    beside_turns=3,
+    beside_s=0.5,
     large_files=20_000,
     large_repeats=30,
     reclaim_s=2.0,
@@ -131,6 +136,10 @@ async def _run(
         results["raw"] = summarise_raw(samples)
     if cells:
         results["core"] = cells
+    if "beside" in options.only and POSTGRES in kinds:
+        results["beside_raw"] = await measure_beside_raw(
+            namespaces, turns=sizes.beside_turns, seconds=sizes.beside_s, progress=progress
+        )
     if "large" in options.only:
         results["large"] = [
             await measure_large(

@@ -110,6 +110,7 @@ class OptimisticRunner:
         self._walks = Walks(store, clock, self.statistics)
         self._arrived: list[Call] = []
         self._alone: list[Call] = []
+        self._committed: list[Run] = []  # whose calls are to be answered
         self._waiting = 0  # calls that sit out a moment after a conflict
         self._read_txid: int | None = None  # the clock when totals were last read
         self._committed_txid = 0  # the clock after our last commit
@@ -203,7 +204,7 @@ class OptimisticRunner:
     def _stranded(self, calls: list[Call]) -> list[Call]:
         """Those that nobody will answer: not answered, in no group, and not to run alone."""
         kept = {run.call for group in self._view.groups for run in group.runs}
-        kept.update(self._alone, self._walks.calls)
+        kept.update(self._alone, self._walks.calls, [run.call for run in self._committed])
         return [call for call in calls if not call.is_answered and call not in kept]
 
     async def _turn(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
@@ -458,10 +459,19 @@ class OptimisticRunner:
         self._marks.update(group.marked)
         self._trust.was_right()
         self._committed_txid = base + group.size
-        for run in group.runs:
-            self._answer(run.call, run.result, run.error)
         self._rerun_what_counted_twice(group, base)
+        self._committed += group.runs
         group.runs = []  # runs of the next group know this one, and would keep all before it
+        if self._committing is not None and self._group.runs:
+            # First the next group is on its way: the store has something to do meanwhile.
+            asyncio.get_running_loop().call_soon(self._answer_committed)
+        else:
+            self._answer_committed()
+
+    def _answer_committed(self) -> None:
+        committed, self._committed = self._committed, []
+        for run in committed:
+            self._answer(run.call, run.result, run.error)
 
     def _rerun_what_counted_twice(self, group: Group, base: int) -> None:
         """Whoever read the totals after a commit, and added those of its group once more.
@@ -570,7 +580,13 @@ class OptimisticRunner:
         return not (self._view.is_speculating or self._arrived or self._alone)
 
     def _is_busy(self) -> bool:
-        return bool(self._committing or self._waiting or self._group.runs or self._in_progress)
+        return bool(
+            self._committing
+            or self._committed
+            or self._waiting
+            or self._group.runs
+            or self._in_progress
+        )
 
     def _wake(self) -> None:
         if self._wakeup is not None and not self._wakeup.done():
