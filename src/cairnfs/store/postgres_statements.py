@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
+import msgspec
+
 from cairnfs.store.base import (
     NO_TOTALS,
     Batch,
@@ -327,14 +329,17 @@ def _check_arguments(batch: Batch) -> list[Any]:
     return _as_text([*identity, *_reads(batch), *_outcome(batch)], _CHECK)
 
 
-def numbers(values: Iterable[int]) -> str:
-    """An array of numbers as PostgreSQL reads it."""
-    return "{" + ",".join(map(int.__repr__, values)) + "}"
+def numbers(values: Sequence[int]) -> str:
+    """An array of numbers as PostgreSQL reads it: that of JSON, but for its brackets."""
+    return "{" + _encode_numbers(values)[1:-1].decode() + "}"
+
+
+_encode_numbers = msgspec.json.Encoder().encode
 
 
 def texts(values: Iterable[bytes]) -> str:
     """A non-empty array of bytes as PostgreSQL reads it."""
-    return r"{\\x" + r",\\x".join(map(bytes.hex, values)) + "}"
+    return r"{\\x" + r",\\x".join([value.hex() for value in values]) + "}"
 
 
 _AS_TEXT: dict[str, Callable[[Any], str]] = {"T": numbers, "I": numbers, "B": texts}
