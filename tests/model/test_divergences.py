@@ -439,3 +439,24 @@ def test_nothing_is_kept_for_a_snapshot_that_another_namenode_has_deleted(
     with open_on_server(configuration, postgres_server, "another") as product:
         divergence = replay(product, trace, with_snapshots=True)
     assert divergence is None, divergence
+
+
+@pytest.mark.parametrize("control", ["optimistic", "pessimistic", "system-lock"])
+def test_what_another_namenode_has_counted_stays_for_a_snapshot_of_before_a_roll_back(
+    postgres_server: PostgresServer, control: str
+) -> None:
+    """The directory keeps its id at the roll-back; when it is reclaimed, the snapshot needs it."""
+    trace: Trace = [
+        Step("allow_snapshot", ("/a",), namenode=1),
+        Step("mkdirs", ("/a/b/b/b/b",)),
+        Step("create_snapshots", (("/a",), "s3"), namenode=1),
+        Step("rollback_snapshot", ("/a", "s3", ""), namenode=1),
+        Step("allow_snapshot", ("/a/b/b/b",), namenode=1),
+        Step("create_snapshots", (("/a",), "s4"), namenode=1),
+        Step("rollback_snapshot", ("/a", "s4", "")),
+        Step("delete", ("/a/b/b",), (("recursive", True),)),
+    ]
+    configuration = CONFIGURATIONS[f"postgres-{control}-x2"]
+    with open_on_server(configuration, postgres_server, "counted") as product:
+        divergence = replay(product, trace, with_snapshots=True)
+    assert divergence is None, divergence

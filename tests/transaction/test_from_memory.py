@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from cairnfs.config import NameNodeSettings
 from cairnfs.errors import AccessControlException, FileNotFoundException
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread, make_namespace
+from cairnfs.testing.peers import PendingCalls
 from cairnfs.transaction.optimistic import OptimisticRunner
 from cairnfs.transaction.trust import PAUSE_MIN
 
@@ -65,6 +68,31 @@ def test_a_directory_that_another_removed(two: tuple[NameNodeThread, NameNodeThr
         first.create("/d/f", create_parents=False)
     assert conflicts(two[0]) == 1
     assert first.get_file_info("/d") is None
+
+
+def test_a_directory_that_another_removed_is_made_anew_meanwhile(
+    two: tuple[NameNodeThread, NameNodeThread],
+) -> None:
+    """One call goes by the old row, the next by its absence: only one of the two is right."""
+    first, second = (namenode.client() for namenode in two)
+    warm(first)
+    first.create("/f")
+    first.complete("/f")
+    kept = first.get_file_info("/f")
+    second.delete("/d", recursive=True)
+    calls = PendingCalls(two[0].namenode)
+
+    async def both() -> list[bool]:
+        asked: list[Any] = [calls.rename("/f", "/d/f"), calls.mkdirs("/d/a/b")]
+        return await asyncio.gather(*asked)
+
+    moved, made = two[0].wait(both())
+    assert made
+    assert second.get_file_info("/d/a/b") is not None
+    found = second.get_file_info("/d/f" if moved else "/f")
+    assert kept is not None
+    assert found is not None, "the file is lost"
+    assert found.id == kept.id
 
 
 def test_a_directory_that_another_closed(two: tuple[NameNodeThread, NameNodeThread]) -> None:

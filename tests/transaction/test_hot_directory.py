@@ -21,7 +21,7 @@ from cairnfs.testing.faults import ConflictingStore
 from cairnfs.testing.peers import LocalPeer, PendingCalls
 from cairnfs.transaction.calls import Call, operation
 from cairnfs.transaction.entries import NO_ENTRY, Entry
-from cairnfs.transaction.group import Run, choose_thrown_out
+from cairnfs.transaction.group import Group, Run, build_batch, choose_thrown_out
 from cairnfs.transaction.runner import CONFLICTS_BEFORE_ALONE_MAX
 from cairnfs.transaction.transaction import Transaction
 
@@ -149,6 +149,19 @@ def test_who_expected_a_directory_empty_goes() -> None:
     empties.transaction.emptied.append((0, 7))
     other.transaction.emptied.append((0, 8))
     assert choose_thrown_out([empties, other], Conflict(directories=[7])) == {empties}
+
+
+@pytest.mark.parametrize("versions", [(5, 7), (7, 5), (5, 0), (0, 5)])
+def test_two_who_read_two_versions_are_not_committed_together(versions: tuple[int, int]) -> None:
+    """Whichever is current: the store is told of one version only."""
+    entries = [Entry("a" if since else None, since) for since in versions]
+    group = Group()
+    group.append(made({A: entries[0]}))
+    group.append(made({A: entries[1], B: NO_ENTRY}))
+    group.append(made({C: NO_ENTRY}))
+    with pytest.raises(Conflict) as raised:
+        build_batch(group, 0, 0, None)
+    assert raised.value.keys == {A}
 
 
 # Groups, as the store sees them.

@@ -186,7 +186,7 @@ def reclaim(tx: Transaction, id: InodeId) -> Looked:
         held = msgspec.structs.replace(orphan, until=until, after=b"", is_holding=False)
         tx.put_new(held_key(until, id), held)
     elif is_directory:
-        return Looked(count, is_done=_end_directory(tx, id, orphan))
+        return Looked(count, is_done=_end_directory(tx, id, orphan, needs, until))
     return done
 
 
@@ -199,12 +199,12 @@ def _is_needed(needs: Needs, id: InodeId, orphan: Orphan, until: int) -> bool:
     return needs.shows_content(_content_of(id, orphan), 0, until)
 
 
-def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan) -> bool:
+def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, until: int) -> bool:
     """Nothing below a directory is left: it goes, and True when all that is kept beside it has."""
     inode = orphan.inode
-    if not orphan.is_content:
-        tx.drop_totals(id if inode is None else inode.id)
     if inode is None:
+        if not orphan.is_content:
+            tx.drop_totals(id)
         return True
     whiteouts = tx.scan(Table.WHITEOUTS, inode.children_id, b"", RECLAIM_BATCH)
     for key, _ in whiteouts:
@@ -221,7 +221,24 @@ def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan) -> bool:
         pin = release(tx, inode.origin)
         if pin is not None:
             tx.put_new((Table.REMOVALS, *pin[1:]), Removal(tx.now_ms, until=inode.origin.txid))
+    if not orphan.is_content:
+        _end_totals(tx, id, inode, needs, until)
     return True
+
+
+def _end_totals(tx: Transaction, id: InodeId, inode: Inode, needs: Needs, until: int) -> None:
+    """A directory's totals go, unless a snapshot shows it with the content of before a roll-back.
+
+    Each NameNode adds to a part of them: a part that nobody has changed since the snapshot is no
+    past row, but still there, and is what the snapshot shows.
+    """
+    if inode.content_id and needs.shows(inode.id, 0, until):
+        left = Orphan(
+            Kind.DIRECTORY, inode=msgspec.structs.replace(inode, origin=None), until=until
+        )
+        tx.put_new(held_key(until, id), left)
+    else:
+        tx.drop_totals(inode.id)
 
 
 @operation()

@@ -140,6 +140,7 @@ def build_batch(
     """What the store has to check and to change for a group to be committed.
 
     The runs that change something are numbered: that is their place in TxID order.
+    Raises Conflict if no state of the store can be right for all of them.
     """
     batch = Batch(size=0, now_ms=now_ms, shard=shard, member=member, knows_its_rows=not validate)
     final: dict[Key, Entry] = {}
@@ -171,15 +172,22 @@ def build_batch(
 
 
 def _versions_read(runs: list[Run]) -> dict[Key, int]:
-    """The committed versions that the runs depend on."""
-    read: dict[Key, Entry] = {}
-    for run in reversed(runs):  # two turns may have read two versions: the older one is stale
-        read.update(run.transaction.reads)
-    return {
-        key: entry.since
-        for key, entry in read.items()
-        if entry.writer is None and entry is not UNBORN
-    }
+    """The committed versions that the runs depend on.
+
+    What one has from memory, or from an earlier read, may not be what another has read: then
+    at least one of the two is stale, and the store, which is told of one, could not know.
+    """
+    versions: dict[Key, int] = {}
+    contradicted = set()
+    for run in runs:
+        for key, entry in run.transaction.reads.items():
+            if entry.writer is None and entry is not UNBORN:
+                since = entry.since
+                if versions.setdefault(key, since) != since:
+                    contradicted.add(key)
+    if contradicted:
+        raise Conflict(list(contradicted))
+    return versions
 
 
 def choose_thrown_out(runs: Iterable[Run], conflict: Conflict) -> set[Run]:
@@ -212,8 +220,8 @@ def _add_change(batch: Batch, key: Key, entry: Entry) -> None:
     was_there = base is not None and base.record is not None
     if record is not None:
         assert writer is not None
-        if not was_there and not batch.knows_its_rows:
-            batch.reads.pop(key, None)  # that it is new is checked by writing it
+        if not was_there and not batch.knows_its_rows and batch.reads.get(key) == ABSENT:
+            del batch.reads[key]  # that it is new is checked by writing it
         batch.puts.append(
             Put(key, id_of(key[0], record), writer.order, writer.encoded[key], was_there)
         )
