@@ -235,22 +235,25 @@ BEGIN
     END IF;
 
     IF reply_client IS NOT NULL THEN
-        SELECT array_agg(u.n) INTO culprits
-            FROM (SELECT unnest(reply_client), unnest(reply_calls)::bigint[],
-                         generate_series(1, cardinality(reply_client))) u (client_id, calls, n)
-            WHERE EXISTS (
-                SELECT FROM replies r
-                WHERE r.client_id = u.client_id AND r.last_call >= u.calls[1]
-                    AND r.first_call <= u.calls[cardinality(u.calls)] AND r.calls && u.calls);
-        IF culprits IS NOT NULL THEN
-            RAISE EXCEPTION 'calls have run before' USING ERRCODE = 'CF001',
-                DETAIL = json_build_object('repeated', culprits);
-        END IF;
         INSERT INTO replies (client_id, last_call, txid, first_call, expires_ms, calls, data)
             SELECT u.client_id, u.calls[cardinality(u.calls)], base_ + size, u.calls[1],
                 reply_expires, u.calls, u.data
             FROM (SELECT unnest(reply_client), unnest(reply_calls)::bigint[], unnest(reply_data))
-                u (client_id, calls, data);
+                u (client_id, calls, data)
+            WHERE NOT EXISTS (
+                SELECT FROM replies r
+                WHERE r.client_id = u.client_id AND r.last_call >= u.calls[1]
+                    AND r.first_call <= u.calls[cardinality(u.calls)] AND r.calls && u.calls);
+        GET DIAGNOSTICS affected = ROW_COUNT;
+        IF affected < cardinality(reply_client) THEN
+            SELECT array_agg(u.n) INTO culprits
+                FROM unnest(reply_client) WITH ORDINALITY u (client_id, n)
+                WHERE NOT EXISTS (
+                    SELECT FROM replies r
+                    WHERE r.client_id = u.client_id AND r.txid = base_ + size);
+            RAISE EXCEPTION 'calls have run before' USING ERRCODE = 'CF001',
+                DETAIL = json_build_object('repeated', culprits);
+        END IF;
     END IF;
 
     IF empty_t IS NOT NULL OR bound_id IS NOT NULL THEN

@@ -178,13 +178,15 @@ def _versions_read(runs: list[Run]) -> dict[Key, int]:
     at least one of the two is stale, and the store, which is told of one, could not know.
     """
     versions: dict[Key, int] = {}
+    seen: dict[Key, Entry] = {}
     contradicted = set()
     for run in runs:
         for key, entry in run.transaction.reads.items():
-            if entry.writer is None and entry is not UNBORN:
-                since = entry.since
-                if versions.setdefault(key, since) != since:
-                    contradicted.add(key)
+            if seen.get(key) is entry or entry.writer is not None or entry is UNBORN:
+                continue  # mostly the first: calls of a group go the same ways
+            seen[key] = entry
+            if versions.setdefault(key, entry.since) != entry.since:
+                contradicted.add(key)
     if contradicted:
         raise Conflict(list(contradicted))
     return versions
