@@ -58,10 +58,26 @@ class Addition(msgspec.Struct, eq=False):
 class Group:
     """Runs in the order in which they were made, each on top of those before it."""
 
-    __slots__ = ("_spread", "_totals", "known_marks", "marked", "runs", "size")
+    __slots__ = (
+        "_read",
+        "_read_otherwise",
+        "_spread",
+        "_totals",
+        "_validates",
+        "known_marks",
+        "marked",
+        "runs",
+        "size",
+    )
 
-    def __init__(self, known_marks: Mapping[tuple[int, ...], int] | None = None) -> None:
+    def __init__(
+        self, known_marks: Mapping[tuple[int, ...], int] | None = None, *, validates: bool = True
+    ) -> None:
         self.runs: list[Run] = []
+        # What the runs have read; collected while the group before this one is being committed.
+        self._validates = validates
+        self._read: dict[Key, Entry] = {}
+        self._read_otherwise: list[tuple[Key, Entry]] = []  # than somebody before
         self.size = 0  # of its batch: the runs that change something
         self._totals: dict[int, Addition] = {}
         # Additions that are made to all directories of a path, and how often; not in `_totals` yet.
@@ -74,15 +90,41 @@ class Group:
     def append(self, run: Run) -> None:
         self.runs.append(run)
         self._add_totals(run.transaction)
+        if self._validates:
+            self._add_reads(run.transaction)
 
     def keep_only(self, runs: list[Run]) -> None:
         """Start over with some of the runs."""
-        self.runs = runs
+        self.runs = []
+        self._read.clear()
+        self._read_otherwise.clear()
         self._totals.clear()
         self._spread.clear()
         self.marked.clear()
         for run in runs:
-            self._add_totals(run.transaction)
+            self.append(run)
+
+    def versions_read(self) -> dict[Key, int]:
+        """The committed versions that the runs depend on.
+
+        What one has from memory, or from an earlier read, may not be what another has read: then
+        at least one of the two is stale, and the store, which is told of one, could not know.
+        """
+        versions = {
+            key: entry.since
+            for key, entry in self._read.items()
+            if entry.writer is None and entry is not UNBORN
+        }
+        contradicted = {
+            key
+            for key, entry in self._read_otherwise
+            if entry.writer is None
+            and entry is not UNBORN
+            and versions.setdefault(key, entry.since) != entry.since
+        }
+        if contradicted:
+            raise Conflict(list(contradicted))
+        return versions
 
     @property
     def totals(self) -> dict[int, Addition]:
@@ -95,6 +137,12 @@ class Group:
                         sums[count] += change * times
             self._spread.clear()
         return self._totals
+
+    def _add_reads(self, transaction: Transaction) -> None:
+        read = self._read
+        for key, entry in transaction.reads.items():
+            if read.setdefault(key, entry) is not entry:
+                self._read_otherwise.append((key, entry))
 
     def _add_totals(self, transaction: Transaction) -> None:
         covered = transaction.covered or 0
@@ -161,7 +209,7 @@ def build_batch(
             batch.reads.update(dict.fromkeys(transaction.presumed, ABSENT))
     group.size = batch.size
     if validate:
-        batch.reads = _versions_read(group.runs)
+        batch.reads = group.versions_read()
     for key in sorted(final) if validate else final:  # a shared store locks them in this order
         _add_change(batch, key, final[key])
     for id, addition in group.totals.items():
@@ -169,27 +217,6 @@ def build_batch(
         batch.touches.append(Touch(id, addition.counts, addition.mtime_ms, order, addition.covered))
     batch.replies = _replies(group.runs)
     return batch
-
-
-def _versions_read(runs: list[Run]) -> dict[Key, int]:
-    """The committed versions that the runs depend on.
-
-    What one has from memory, or from an earlier read, may not be what another has read: then
-    at least one of the two is stale, and the store, which is told of one, could not know.
-    """
-    versions: dict[Key, int] = {}
-    seen: dict[Key, Entry] = {}
-    contradicted = set()
-    for run in runs:
-        for key, entry in run.transaction.reads.items():
-            if seen.get(key) is entry or entry.writer is not None or entry is UNBORN:
-                continue  # mostly the first: calls of a group go the same ways
-            seen[key] = entry
-            if versions.setdefault(key, entry.since) != entry.since:
-                contradicted.add(key)
-    if contradicted:
-        raise Conflict(list(contradicted))
-    return versions
 
 
 def choose_thrown_out(runs: Iterable[Run], conflict: Conflict) -> set[Run]:

@@ -103,7 +103,7 @@ class OptimisticRunner:
         self._moments = Moments()
         self._view = Speculation(rows, self._peeked, self._at_hand.memos, self._moments)
         self._marks: dict[tuple[int, ...], int] = {}  # `Group.marked`, of what is committed
-        self._group = Group(known_marks=self._marks)
+        self._group = Group(self._marks, validates=self._validate)
         self._view.groups = [self._group]
         self._look = self._make_look()
         self._in_progress = CallsInProgress(store)
@@ -402,7 +402,7 @@ class OptimisticRunner:
 
     async def _commit(self, commit: Commit) -> None:
         """Commit the group; whatever happens, its calls are answered or run again."""
-        group, self._group = self._group, Group(known_marks=self._marks)
+        group, self._group = self._group, Group(self._marks, validates=self._validate)
         self._view.groups = [group, self._group]
         try:
             while group.runs:
@@ -481,16 +481,19 @@ class OptimisticRunner:
         """
         if self._cache is not None:
             return
-        for run in [run for run in self._group.runs if run.over is group]:
-            transaction = run.transaction
-            if (
-                run.read_txid is not None
-                and run.read_txid > base
-                and not transaction.changes_anything
-                and not transaction.totals_read.isdisjoint(group.totals)
-            ):
-                self._group.runs.remove(run)
-                self._run_again(run.call)
+        twice = [
+            run
+            for run in self._group.runs
+            if run.over is group
+            and run.read_txid is not None
+            and run.read_txid > base
+            and not run.transaction.changes_anything
+            and not run.transaction.totals_read.isdisjoint(group.totals)
+        ]
+        if twice:
+            self._group.keep_only([run for run in self._group.runs if run not in twice])
+        for run in twice:
+            self._run_again(run.call)
 
     def _throw_out(self, group: Group, conflict: Conflict) -> None:
         runs = group.runs + self._group.runs
