@@ -27,7 +27,7 @@ import org.apache.hadoop.io.EnumSetWritable;
  *
  *   TurnsBench LAYOUT(spread|one) THREADS N REPS NAME=URI=PID[,PID...] ...
  *
- * One JSON line for each repetition, operation and server; repetition -1 is the warm-up.
+ * One JSON line for each repetition, operation and server; repetition -1 is the warm-up, four times as long.
  */
 public class TurnsBench {
   interface Op {
@@ -60,6 +60,7 @@ public class TurnsBench {
 
   static final Path ROOT = new Path("/bench-turns");
   static final int LISTED = 1000;
+  static final int WARM_UP = 4; // times as many as in a repetition: servers in Java are slow at first
   static boolean one;
   static int threads;
 
@@ -135,7 +136,7 @@ public class TurnsBench {
   public static void main(String[] arguments) throws Exception {
     one = arguments[0].equals("one");
     threads = Integer.parseInt(arguments[1]);
-    int n = Integer.parseInt(arguments[2]), reps = Integer.parseInt(arguments[3]);
+    int each = Integer.parseInt(arguments[2]), reps = Integer.parseInt(arguments[3]);
     List<Server> servers = new ArrayList<>();
     for (int i = 4; i < arguments.length; i++) servers.add(new Server(arguments[i], threads));
     int listCount = one ? 1 : 16;
@@ -148,6 +149,7 @@ public class TurnsBench {
           createBare(f, server.lists[i / LISTED].toUri().getPath() + "/entry-" + i % LISTED));
     }
     for (int rep = -1; rep < reps; rep++) {
+      int n = rep < 0 ? WARM_UP * each : each;
       for (Server server : servers) {
         server.directories = new Path[one ? 1 : 64];
         for (int d = 0; d < server.directories.length; d++) {
