@@ -137,7 +137,7 @@ def test_wrong_guesses_make_it_look_first(two: tuple[NameNodeThread, NameNodeThr
         first.create(f"/d/{n}", overwrite=True)
     # Each of the 40 would conflict without it.
     assert conflicts(two[0]) < 5
-    assert runner(two[0])._trust.next_pause > PAUSE_MIN
+    assert runner(two[0])._known.trust.next_pause > PAUSE_MIN
 
 
 def test_what_does_not_commit_is_not_answered_from_memory(

@@ -5,11 +5,11 @@
     validate  that every version that was read is still current
     update    all changes of a group in one store transaction, in key order
 
-Inside one NameNode calls run one after another and never conflict.  What
-validation finds is what *other* NameNodes changed.  A conflict throws out the
-calls that read the changed rows, and those that had read their changes; they
-wait a random, growing moment and run again.  After a bounded number of
-conflicts a call runs alone, with the store's clock in hand, and succeeds.
+The runner here reads and executes; a `Committer` validates and updates.  Inside one
+NameNode calls run one after another and never conflict.  What validation finds is
+what *other* NameNodes changed.  Calls that are thrown out by a conflict wait a
+random, growing moment and run again.  After a bounded number of conflicts a call
+runs alone, with the store's clock in hand, and succeeds.
 
 A call that changes something is first tried *from memory*: on the rows that are at
 hand, and as if a new name were free, since validation will tell whether that is
@@ -22,26 +22,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 
 from cairnfs.clock import Clock
-from cairnfs.errors import HdfsError, IOException, StandbyException, StoreUnavailableException
-from cairnfs.store.base import (
-    Batch,
-    CommitUnknown,
-    Conflict,
-    Fenced,
-    Found,
-    Reading,
-    Store,
-    StoreTransaction,
-    join_readings,
-)
+from cairnfs.errors import IOException, StoreUnavailableException
+from cairnfs.store.base import Store, StoreTransaction, join_readings
 from cairnfs.transaction.calls import Call
-from cairnfs.transaction.entries import PRESUMED, Missing, MustRunAlone, OutOfNumbers
-from cairnfs.transaction.group import Group, Run, build_batch, choose_thrown_out
+from cairnfs.transaction.committing import Committer
+from cairnfs.transaction.entries import Missing, MustRunAlone, OutOfNumbers
+from cairnfs.transaction.group import Run
+from cairnfs.transaction.known import Known
 from cairnfs.transaction.looking import Look
-from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.numbers import Numbers
 from cairnfs.transaction.reply_cache import CallsInProgress
 from cairnfs.transaction.runner import (
@@ -55,24 +46,18 @@ from cairnfs.transaction.runner import (
     RunnerStatistics,
     stopped,
 )
-from cairnfs.transaction.seen_rows import CachedRows, RememberedRows, RowsAtHand
 from cairnfs.transaction.transaction import Transaction
-from cairnfs.transaction.trust import Trust
-from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
+from cairnfs.transaction.views import LoadedRows
 from cairnfs.transaction.walks import Walks
 
 log = logging.getLogger(__name__)
 
 TURN_MAX = 1024  # calls taken up together
-CACHE_ENTRIES_MAX = 400_000
-MARKS_MAX = 50_000  # directories, with those above
 LACKED_MAX = 8  # after which a call that only looks is one that looks at much
 GATHERINGS_MAX = 2  # times that a group is made larger before it is committed
 GATHERED_MIN = 4  # calls in a group from which on others are likely to come
 GATHERED_MAX = 64  # more would save next to nothing
 HALVED_MIN = 16  # fewer calls are not worth two commits
-
-Commit = Callable[[Batch], Awaitable[int]]
 
 
 class OptimisticRunner:
@@ -90,32 +75,29 @@ class OptimisticRunner:
         self._store = store
         self._clock = clock
         self._prefetch = prefetch
-        self._membership = membership or LoneMember()
-        self._validate = store.local is None  # what was read from our own stays true
         self._numbers = Numbers(store)
         self._short_of: set[str] = set()
-        self._memory = RememberedRows(CACHE_ENTRIES_MAX)  # of a store that others write to
-        self._trust = Trust()
-        self._cache = CachedRows(store.local, CACHE_ENTRIES_MAX) if store.local else None
-        self._at_hand = RowsAtHand(self._cache) if self._cache is not None else self._memory
-        self._peeked = PeekedTotals() if self._cache is None else None
-        rows = self._cache or LoadedRows(Reading(), Found())
-        self._moments = Moments()
-        self._view = Speculation(rows, self._peeked, self._at_hand.memos, self._moments)
-        self._marks: dict[tuple[int, ...], int] = {}  # `Group.marked`, of what is committed
-        self._group = Group(self._marks, validates=self._validate)
-        self._view.groups = [self._group]
+        self._known = Known(store)
+        self._cache = self._known.cache
+        self._view = self._known.view
+        self._committer = Committer(
+            store,
+            clock,
+            membership or LoneMember(),
+            self._known,
+            self.statistics,
+            answer=self._answer,
+            run_again=self._run_again,
+            wake=self._wake,
+        )
         self._look = self._make_look()
         self._in_progress = CallsInProgress(store)
         self._walks = Walks(store, clock, self.statistics)
         self._arrived: list[Call] = []
         self._alone: list[Call] = []
-        self._committed: list[Run] = []  # whose calls are to be answered
         self._waiting = 0  # calls that sit out a moment after a conflict
         self._read_txid: int | None = None  # the clock when totals were last read
-        self._committed_txid = 0  # the clock after our last commit
         self._next_txid: int | None = None  # of a call that is solitary
-        self._committing: asyncio.Task[None] | None = None
         self._wakeup: asyncio.Future[None] | None = None
         self._closing = False
         self._driver = asyncio.get_running_loop().create_task(self._drive())
@@ -161,18 +143,19 @@ class OptimisticRunner:
         if self._cache is not None:
             await self._refresh_moments()
         while True:
-            if self._moments.is_outdated:
+            if self._known.moments.is_outdated:
                 await self._refresh_moments()
             if self._alone:
-                await self._flush()
+                await self._committer.flush()
                 await self._turn_alone()
             elif self._arrived:
                 await self._run_arrived()
                 if self._cache is None:
-                    self._start_commit()
-                elif self._group.runs:
+                    self._committer.start()
+                elif self._committer.group.runs:
                     await self._gather()
-                    await self._commit(self._store.commit)  # a local store never makes us wait
+                    # A local store never makes us wait.
+                    await self._committer.commit(self._store.commit)
                 await asyncio.sleep(0)
             elif self._closing and not self._is_busy():
                 return
@@ -191,8 +174,8 @@ class OptimisticRunner:
     async def _gather(self) -> None:
         """Run who has come meanwhile as well: a commit costs the same for two calls and for ten."""
         for _ in range(GATHERINGS_MAX):
-            room = GATHERED_MAX - len(self._group.runs)
-            if room <= 0 or len(self._group.runs) < GATHERED_MIN:
+            room = GATHERED_MAX - len(self._committer.group.runs)
+            if room <= 0 or len(self._committer.group.runs) < GATHERED_MIN:
                 return
             # The loop goes on with us before it runs what its look at the sockets has found.
             await asyncio.sleep(0)
@@ -203,8 +186,9 @@ class OptimisticRunner:
 
     def _stranded(self, calls: list[Call]) -> list[Call]:
         """Those that nobody will answer: not answered, in no group, and not to run alone."""
-        kept = {run.call for group in self._view.groups for run in group.runs}
-        kept.update(self._alone, self._walks.calls, [run.call for run in self._committed])
+        runs = [run for group in self._view.groups for run in group.runs]
+        kept = {run.call for run in [*runs, *self._committer.unanswered]}
+        kept.update(self._alone, self._walks.calls)
         return [call for call in calls if not call.is_answered and call not in kept]
 
     async def _turn(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
@@ -228,12 +212,12 @@ class OptimisticRunner:
 
     async def _try_from_memory(self, calls: list[Call]) -> list[Call]:
         """Run what may be run on rows that were seen before; returns the other calls."""
-        if not self._trust.allows(len(calls)):
+        if not self._known.trust.allows(len(calls)):
             return calls
-        if self._cache is None and self._moments.is_stale(self._clock.now_ms()):
+        if self._cache is None and self._known.moments.is_stale(self._clock.now_ms()):
             return calls  # or what others have deleted would be kept for, for ever
-        if self._peeked is not None:
-            self._peeked.expire(self._clock.now_ms())
+        if self._known.peeked is not None:
+            self._known.peeked.expire(self._clock.now_ms())
         try:
             return await self._try_each_from_memory(calls)
         finally:
@@ -241,7 +225,7 @@ class OptimisticRunner:
                 self._view.committed = self._cache
 
     async def _try_each_from_memory(self, calls: list[Call]) -> list[Call]:
-        self._view.committed = self._at_hand
+        self._view.committed = self._known.at_hand
         others = []
         for call in calls:
             if (
@@ -252,14 +236,14 @@ class OptimisticRunner:
                 others.append(call)
             elif (
                 self._cache is None
-                and self._committing is None
-                and 2 * len(self._group.runs) >= max(HALVED_MIN, len(calls))
+                and not self._committer.is_committing
+                and 2 * len(self._committer.group.runs) >= max(HALVED_MIN, len(calls))
             ):
                 # The store works on one half while we run the other.  With a steady stream
                 # of calls both are busy all the time from then on.
-                self._start_commit()
+                self._committer.start()
                 await asyncio.sleep(0)
-                self._view.committed = self._at_hand
+                self._view.committed = self._known.at_hand
         return others
 
     async def _turn_alone(self) -> None:
@@ -272,9 +256,9 @@ class OptimisticRunner:
                 txid = await transaction.take_clock()
                 self._next_txid = txid + 1 if is_solitary else None
                 await self._turn(await self._not_run_before(calls), transaction)
-                await self._commit(transaction.commit)
+                await self._committer.commit(transaction.commit)
         except Exception as error:
-            self._give_up(error, self._group)
+            self._committer.give_up(error)
             self._answer_all(self._stranded(calls), error)
         finally:
             self._next_txid = None
@@ -293,7 +277,7 @@ class OptimisticRunner:
 
     async def _refresh_moments(self) -> None:
         try:
-            await self._moments.refresh(self._store, self._clock.now_ms())
+            await self._known.moments.refresh(self._store, self._clock.now_ms())
         except Exception:  # what is known errs only by keeping too much
             log.exception("which snapshots there are could not be read")
 
@@ -312,21 +296,21 @@ class OptimisticRunner:
         return left
 
     async def _load(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
-        if self._peeked is None:
+        if self._known.peeked is None:
             return
-        if self._moments.is_stale(self._clock.now_ms()):
+        if self._known.moments.is_stale(self._clock.now_ms()):
             await self._refresh_moments()
         for call in calls:
             if call.wanted is None:
-                call.wanted = self._prefetch(call.arguments, self._memory)
+                call.wanted = self._prefetch(call.arguments, self._known.memory)
         reading = join_readings([call.wanted for call in calls if call.wanted])
         found = await (transaction or self._store).read(reading)
         self.statistics.reads += 1
         rows = LoadedRows(reading, found)
         self._view.committed = rows
         self._read_txid = found.txid
-        self._memory.note(reading.keys, rows.entries)
-        self._peeked.note(found, self._clock.now_ms())
+        self._known.memory.note(reading.keys, rows.entries)
+        self._known.peeked.note(found, self._clock.now_ms())
 
     def _execute(self, call: Call, *, alone: bool, from_memory: bool = False) -> bool:
         """Run a call once.  False: it lacks something and has to run again."""
@@ -347,7 +331,7 @@ class OptimisticRunner:
         except Missing as missing:
             call.numbers = transaction.taken
             if self._cache is None:  # from memory, it lacks the same as soon as it is read
-                wanted = call.wanted or self._prefetch(call.arguments, self._memory)
+                wanted = call.wanted or self._prefetch(call.arguments, self._known.memory)
                 call.wanted = join_readings([wanted, missing.reading])
                 call.lacked += 1
                 if call.lacked > LACKED_MAX and not call.operation.mutates and not alone:
@@ -372,152 +356,23 @@ class OptimisticRunner:
         elif not transaction.saw_uncommitted:
             self._answer(call, result, error)
             return True
-        elif self._read_txid is not None and self._read_txid < self._committed_txid:
+        elif self._read_txid is not None and self._read_txid < self._committer.txid:
             # A commit ended while we read, and is in neither: not in what was read, and
             # no longer in what is uncommitted.
             return False
         over = self._view.groups[0] if len(self._view.groups) > 1 else None
-        self._group.append(Run(call, transaction, result, error, self._read_txid, over))
+        self._committer.group.append(Run(call, transaction, result, error, self._read_txid, over))
         return True
 
-    # Commits.
+    # Calls.
 
-    def _start_commit(self) -> None:
-        """Commit while the next calls are run already, unless that is going on."""
-        if self._group.runs and self._committing is None:
-            self._committing = asyncio.get_running_loop().create_task(self._commit_groups())
-
-    async def _commit_groups(self) -> None:
-        try:
-            while self._group.runs:
-                await self._commit(self._store.commit)
-        finally:
-            self._committing = None
-            self._wake()
-
-    async def _flush(self) -> None:
-        self._start_commit()
-        while self._committing is not None:
-            await self._committing
-
-    async def _commit(self, commit: Commit) -> None:
-        """Commit the group; whatever happens, its calls are answered or run again."""
-        group, self._group = self._group, Group(self._marks, validates=self._validate)
-        self._view.groups = [group, self._group]
-        try:
-            while group.runs:
-                try:
-                    base = await self._commit_once(group, commit)
-                except Conflict as conflict:
-                    self._throw_out(group, conflict)
-                else:
-                    self._finish(group, base)
-                    return
-        except Fenced:
-            message = "this NameNode was taken for dead and is joining again; ask another one"
-            self._give_up(StandbyException(message), group)
-        except Exception as error:  # the store's, or our own: nobody may wait for ever
-            self._give_up(error, group)
-        finally:
-            self._view.groups = [self._group]
-
-    async def _commit_once(self, group: Group, commit: Commit) -> int:
-        now_ms = self._clock.now_ms()
-        member = self._membership.next_batch()
-        batch = build_batch(group, now_ms, self._membership.shard, member, validate=self._validate)
-        if batch.size == 0 and self._cache is not None:
-            return 0  # held reads whose writers were committed before them
-        try:
-            base = await commit(batch)
-        except CommitUnknown as unknown:
-            if member is None:
-                raise StoreUnavailableException("the outcome of a commit is unknown") from unknown
-            settled = await self._store.settle(member)
-            if settled is None:
-                # As if it had never been sent: everybody runs again.
-                keys = {key for run in group.runs for key in run.transaction.reads}
-                raise Conflict(list(keys)) from unknown
-            base = settled
-        self.statistics.commits += 1
-        self.statistics.committed += len(group.runs)
-        return base
-
-    def _finish(self, group: Group, base: int) -> None:
-        rows = self._cache or self._memory
-        for run in group.runs:
-            transaction = run.transaction
-            self._view.retire(transaction, base + transaction.order, rows)
-            if transaction.dropped:
-                self._moments.is_outdated = True  # a pin may be among what is gone
-                if self._cache is not None:
-                    self._cache.drop_totals(transaction.dropped)
-        if self._cache is not None:
-            self._cache.add_totals(group.totals, base, group.size)
-        self._view.groups = [self._group]
-        if len(self._marks) > MARKS_MAX:
-            self._marks.clear()
-        self._marks.update(group.marked)
-        self._trust.was_right()
-        self._committed_txid = base + group.size
-        self._rerun_what_counted_twice(group, base)
-        self._committed += group.runs
-        group.runs = []  # runs of the next group know this one, and would keep all before it
-        if self._committing is not None and self._group.runs:
-            # First the next group is on its way: the store has something to do meanwhile.
-            asyncio.get_running_loop().call_soon(self._answer_committed)
+    def _enqueue(self, call: Call) -> None:
+        must_look_up = call.is_retry and call.operation.at_most_once
+        if call.operation.solitary or (must_look_up and self._cache is None):
+            self._alone.append(call)
         else:
-            self._answer_committed()
-
-    def _answer_committed(self) -> None:
-        committed, self._committed = self._committed, []
-        for run in committed:
-            self._answer(run.call, run.result, run.error)
-
-    def _rerun_what_counted_twice(self, group: Group, base: int) -> None:
-        """Whoever read the totals after a commit, and added those of its group once more.
-
-        It happens between a commit and the news of it.  Only answers can be wrong by
-        it: what a call changes is bounded when it is committed.
-        """
-        if self._cache is not None:
-            return
-        twice = [
-            run
-            for run in self._group.runs
-            if run.over is group
-            and run.read_txid is not None
-            and run.read_txid > base
-            and not run.transaction.changes_anything
-            and not run.transaction.totals_read.isdisjoint(group.totals)
-        ]
-        if twice:
-            self._group.keep_only([run for run in self._group.runs if run not in twice])
-        for run in twice:
-            self._run_again(run.call)
-
-    def _throw_out(self, group: Group, conflict: Conflict) -> None:
-        runs = group.runs + self._group.runs
-        self._learn_from(conflict, runs)
-        thrown = choose_thrown_out(runs, conflict)
-        assert thrown, "a conflict is always somebody's"
-        for run in reversed(runs):
-            if run in thrown:
-                self._view.withdraw(run.transaction)
-        group.keep_only([run for run in group.runs if run not in thrown])
-        self._group.keep_only([run for run in self._group.runs if run not in thrown])
-        for run in runs:
-            if run in thrown:
-                if run.call.key is not None and run.call.key.client_id in conflict.clients:
-                    run.call.is_retry = True  # somebody has run it: straight to its reply
-                    run.call.conflicts = CONFLICTS_BEFORE_ALONE_MAX
-                self._run_again(run.call)
-
-    def _learn_from(self, conflict: Conflict, runs: list[Run]) -> None:
-        """Forget what was stale; names that are taken after all are a reason to look first."""
-        for key in conflict.keys:
-            self._memory.forget(key)
-        if any(run.transaction.reads.get(key) is PRESUMED for run in runs for key in conflict.keys):
-            self._trust.was_wrong()
+            self._arrived.append(call)
+        self._wake()
 
     def _run_again(self, call: Call) -> None:
         self.statistics.conflicts[call.operation.name] += 1
@@ -541,32 +396,8 @@ class OptimisticRunner:
 
         asyncio.get_running_loop().call_later(wait_s, come_back)
 
-    def _give_up(self, error: Exception, group: Group) -> None:
-        """The store failed: forget everything that is not committed, and say so."""
-        if not isinstance(error, HdfsError):
-            log.error("a commit failed", exc_info=error)
-        runs = group.runs if group is self._group else group.runs + self._group.runs
-        for run in reversed(runs):
-            self._view.withdraw(run.transaction)
-        if self._cache is not None:
-            self._cache.clear()
-        self._memory.clear()
-        self._marks.clear()
-        self._group.keep_only([])
-        self._answer_all((run.call for run in runs), error)
-
-    # Calls.
-
-    def _enqueue(self, call: Call) -> None:
-        must_look_up = call.is_retry and call.operation.at_most_once
-        if call.operation.solitary or (must_look_up and self._cache is None):
-            self._alone.append(call)
-        else:
-            self._arrived.append(call)
-        self._wake()
-
     def _walk(self, call: Call) -> None:
-        self._walks.start(call, self._prefetch(call.arguments, self._memory), self._answer)
+        self._walks.start(call, self._prefetch(call.arguments, self._known.memory), self._answer)
 
     def _answer(self, call: Call, result: object, error: BaseException | None) -> None:
         if call.key is not None:
@@ -583,13 +414,7 @@ class OptimisticRunner:
         return not (self._view.is_speculating or self._arrived or self._alone)
 
     def _is_busy(self) -> bool:
-        return bool(
-            self._committing
-            or self._committed
-            or self._waiting
-            or self._group.runs
-            or self._in_progress
-        )
+        return bool(self._committer.is_busy or self._waiting or self._in_progress)
 
     def _wake(self) -> None:
         if self._wakeup is not None and not self._wakeup.done():
