@@ -111,6 +111,8 @@ class Callers:
             self._send(request, time.perf_counter(), answered)
 
         def answered(request: Request, start: float, result: Any, error: Any) -> None:
+            if result is False:
+                error = AssertionError(f"{request} has done nothing")
             if error is not None:
                 if not ended.done():
                     ended.set_exception(error)

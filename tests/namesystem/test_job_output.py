@@ -182,6 +182,21 @@ def test_who_may_not_is_told_and_nothing_changes(fs: ScratchClient) -> None:
     assert (tree(fs, "/out"), tree(fs, "/ada")) == before
 
 
+def test_who_adds_to_a_directory_below_must_write_there(fs: ScratchClient) -> None:
+    write(fs, "/out/p=1/kept", "/ada/stage/p=1/a", "/ada/stage/p=1/q=2/b")
+    for path in ("/ada", "/ada/stage", "/ada/stage/p=1", "/ada/stage/p=1/q=2", "/out"):
+        fs.set_owner(path, "ada", "ada")
+    ada = fs.user("ada")
+    before = tree(fs, "/out"), tree(fs, "/ada")
+    for mode in (ADD, PARTITIONS):
+        with pytest.raises(AccessControlException, match='access=WRITE_EXECUTE, inode="/out/p=1"'):
+            ada.commit_output("/ada/stage", "/out", mode)
+    assert (tree(fs, "/out"), tree(fs, "/ada")) == before
+    fs.set_permission("/out/p=1", 0o777)
+    ada.commit_output("/ada/stage", "/out", ADD)
+    assert set(tree(fs, "/out")) == {"/out/p=1/kept", "/out/p=1/a", "/out/p=1/q=2/b"}
+
+
 def test_what_has_snapshots_of_its_own_stays(fs: ScratchClient) -> None:
     write(fs, "/out/d/a", "/stage/d/b")
     fs.allow_snapshot("/out/d")

@@ -15,6 +15,7 @@ from tests.namesystem.test_quotas_by_type import scan, set_policy
 from tests.namesystem.test_rollback import clean
 
 from cairnfs.errors import SnapshotException
+from cairnfs.namesystem import subtree_access
 from cairnfs.namesystem.job_output import OutputMode
 from cairnfs.namesystem.satisfying import scan_subtree
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
@@ -29,10 +30,12 @@ class Reads:
         self._statistics = fs.namenode.namenode.statistics
         self._asked: dict[str, list[int]] = {}
 
-    def count(self, name: str, call: Callable[[], object]) -> None:
+    def count(self, name: str, call: Callable[[], object]) -> int:
         before = self._statistics.reads
         call()
-        self._asked.setdefault(name, []).append(self._statistics.reads - before)
+        asked = self._statistics.reads - before
+        self._asked.setdefault(name, []).append(asked)
+        return asked
 
     def check(self) -> None:
         assert all(few == many for _, few, many in self._asked.values()), self._asked
@@ -125,6 +128,24 @@ def test_who_is_not_the_superuser_deletes_many_directories(fs: ScratchClient) ->
         reads.count("look", partial(alice.get_content_summary, f"/home/{size}"))
         reads.count("delete", partial(alice.delete, f"/home/{size}", recursive=True))
     reads.check()
+
+
+def test_more_directories_than_are_read_at_once(
+    fs: ScratchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time that something is lacking, twice as much is read."""
+    monkeypatch.setattr(subtree_access, "_PAGE", 2)
+    monkeypatch.setattr(subtree_access, "_BATCH", 2)
+    reads = Reads(fs)
+    fs.mkdirs("/home")
+    fs.set_owner("/home", "alice", None)
+    alice = fs.user("alice")
+    asked = []
+    for size in (12, 100):
+        for number in range(size):
+            alice.mkdirs(f"/home/{size}/{number}/below")
+        asked.append(reads.count("delete", partial(alice.delete, f"/home/{size}", recursive=True)))
+    assert asked[0] < asked[1] <= asked[0] + 12
 
 
 def test_many_may_have_snapshots(fs: ScratchClient) -> None:

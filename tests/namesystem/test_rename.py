@@ -169,6 +169,20 @@ def test_who_renames_must_write_in_both_directories(fs: ScratchClient) -> None:
             call("/from/f", "/to/f")
 
 
+def test_who_renames_into_a_directory_must_be_let_in(fs: ScratchClient) -> None:
+    fs.mkdirs("/drop")
+    fs.set_permission("/drop", 0o772)
+    fs.mkdirs("/home", 0o777)
+    fs.set_permission("/home", 0o777)
+    ada = fs.user("ada")
+    ada.write("/home/f", 1)
+    for destination in ("/drop", "/drop/f"):
+        with pytest.raises(AccessControlException, match='access=EXECUTE, inode="/drop"'):
+            ada.rename("/home/f", destination)
+    fs.set_permission("/drop", 0o773)
+    assert ada.rename("/home/f", "/drop")
+
+
 def test_the_sticky_bit_keeps_entries_in_and_from_being_replaced(fs: ScratchClient) -> None:
     fs.mkdirs("/tmp", 0o1777)
     fs.mkdirs("/home", 0o777)

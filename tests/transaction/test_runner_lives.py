@@ -13,6 +13,7 @@ from tests.transaction.playing import play
 from cairnfs.blocks.records import Recovery
 from cairnfs.config import Control
 from cairnfs.namenode.namenode import NameNode
+from cairnfs.namesystem.delete import delete
 from cairnfs.namesystem.directories import get_file_info, mkdirs
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.paths import FsPath
@@ -139,6 +140,47 @@ def test_a_call_repeated_without_saying_so_is_answered_with_the_stored_reply(
         assert await namenode.call(rename, caller, A, B, key=key)
         await namenode.call(mkdirs, caller, A, 0o755, None, True)
         assert await namenode.call(rename, caller, A, C, key=key) is True
+        assert await namenode.call(get_file_info, caller, A) is not None
+
+    play(tmp_path, control, scenario)
+
+
+def test_a_number_that_was_used_is_a_mistake_of_that_call_alone(
+    postgres_dsn: str, control: Control
+) -> None:
+    """It is noticed as the call is committed, which goes on alone then, beside others that do."""
+
+    async def scenario(namenode: NameNode, caller: Caller) -> None:
+        await namenode.call(mkdirs, caller, A, 0o755, None, True)
+        used = new_key()
+        assert await namenode.call(rename, caller, A, B, key=used)
+        await namenode.call(mkdirs, caller, A, 0o755, None, True)
+        for source, destination in [(A, C), (C, A)] * 5:
+            answers = await asyncio.gather(
+                namenode.call(delete, caller, B, True, key=used),
+                namenode.call(rename, caller, source, destination, key=new_key()),
+                return_exceptions=True,
+            )
+            assert "was rename; its number can't be used again for delete" in str(answers[0])
+            assert answers[1] is True
+
+    play(postgres_dsn, control, scenario)
+
+
+def test_a_number_that_is_in_use_is_not_taken_for_the_other_call(
+    tmp_path: Path, control: Control
+) -> None:
+    async def scenario(namenode: NameNode, caller: Caller) -> None:
+        await namenode.call(mkdirs, caller, A, 0o755, None, True)
+        await namenode.call(mkdirs, caller, B, 0o755, None, True)
+        key = new_key()
+        answers = await asyncio.gather(
+            namenode.call(delete, caller, B, True, key=key),
+            namenode.call(rename, caller, A, C, key=key),
+            return_exceptions=True,
+        )
+        assert answers[0] is True
+        assert "was delete; its number can't be used again for rename" in str(answers[1])
         assert await namenode.call(get_file_info, caller, A) is not None
 
     play(tmp_path, control, scenario)

@@ -1,4 +1,4 @@
-"""Background work: each duty is done by exactly one NameNode at a time.
+"""Background work: each duty has one owner among the NameNodes.
 
 A duty is a lease in the store.  Its owner renews it; when the owner dies,
 another NameNode takes it over within seconds.  Every step of a duty is a

@@ -46,10 +46,6 @@ _ACQUIRE = (
     " WHERE d.expires < clock_timestamp() OR (d.member = excluded.member"
     " AND d.epoch = excluded.epoch) RETURNING 1"
 )
-_RENEW = (
-    "UPDATE duties SET expires = greatest(expires, clock_timestamp() + $4)"
-    " WHERE name = $1 AND member = $2 AND epoch = $3 AND expires >= clock_timestamp() RETURNING 1"
-)
 _OWNER = (
     "SELECT m.address FROM duties d JOIN members m ON m.id = d.member AND m.epoch = d.epoch"
     " WHERE d.name = $1 AND d.expires >= clock_timestamp()"
@@ -130,10 +126,6 @@ class PostgresMembership:
     async def try_acquire(self, duty: str, lease_s: float) -> bool:
         """Become, or stay, the one NameNode that does this duty."""
         return await self._lease(_ACQUIRE, duty, lease_s)
-
-    async def renew(self, duty: str, lease_s: float) -> bool:
-        """Stay the owner; False if the lease has run out or went to another."""
-        return await self._lease(_RENEW, duty, lease_s)
 
     async def release(self, duty: str) -> None:
         """Let another have it now."""

@@ -90,8 +90,8 @@ def commit_output(
             f"{destination.path} is no directory: the output in {source.path} cannot become its"
             " content"
         )
-    check_access(caller, destination.target, Access.WRITE, destination.path)
     exchange = _Exchange(tx, caller, source.path)
+    exchange.check_may_change(destination)
     # What is taken out of it then, is counted no more; what stays in it is reclaimed.
     detach(tx, source.ancestors, staged)
     if mode == OutputMode.REPLACE:
@@ -111,6 +111,11 @@ class _Exchange:
         self.moved = 0
         self.removed = 0
 
+    def check_may_change(self, directory: Lookup) -> None:
+        """The caller may put something into a directory that was found."""
+        inode = directory.inodes[-1]
+        check_access(self._caller, inode, Access.WRITE_EXECUTE, directory.path)
+
     def merge(self, source: Lookup, destination: Lookup, mode: OutputMode) -> None:
         """Put what is in one directory into another, directories of one name into each other."""
         for entry in self.entries_of(source, into=destination):
@@ -118,6 +123,7 @@ class _Exchange:
             place = look_inside(self._tx, destination, entry.path.name)
             if place.target is not None:
                 if _goes_on_below(self._tx, entry.target, place.target, mode):
+                    self.check_may_change(place)
                     self.merge(entry, place, mode)
                     continue
                 if mode is OutputMode.ADD and not entry.path.name.startswith(_MARKER):

@@ -32,7 +32,7 @@ from cairnfs.namesystem.lookup import (
     with_own_rows,
 )
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.permissions import Access, Caller, check_sticky
+from cairnfs.namesystem.permissions import Access, Caller, check_sticky, check_traverse
 from cairnfs.namesystem.policy_changes import note_move
 from cairnfs.namesystem.quotas import add_entry, remove_entry, subtree
 from cairnfs.namesystem.snapshots import check_without_snapshots
@@ -65,6 +65,7 @@ def rename(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath) -> bool:
     is_directory = destination.target is not None and destination.target.is_directory
     if is_directory and not source.path.is_root:
         destination = look_inside(tx, destination, source.path.name)
+        check_traverse(caller, destination.ancestors, destination.path)
     _check_permissions(tx, caller, source, destination, to_trash=False)
     try:
         inode = _check_source(tx, source)

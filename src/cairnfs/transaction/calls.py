@@ -67,7 +67,8 @@ def operation(
     with the change, and a retry is answered with it instead of running again.
     `solitary` ones run while nobody else commits, and each commits by itself: so it
     knows its TxID beforehand, and is before or after everything else.
-    `walks` marks those that only look, but at more than a page.
+    `walks` marks those that only look, but nearly always at more than a page.  Others that turn
+    out to, as who counts a tree that is not all his, are found out as they run.
     """
 
     def declare(function: Callable[..., R]) -> Operation[R]:
@@ -128,9 +129,15 @@ def decode_reply(blob: bytes, call: Call) -> tuple[bool, Any]:
     for id, name, raw in msgspec.msgpack.decode(blob, type=list[tuple[int, str, msgspec.Raw]]):
         if id == call.key.call_id:
             if name != operation.name:
-                raise IOException(
-                    f"Call {id} of this client was {name}; its number can't be used again"
-                    f" for {operation.name}"
-                )
+                raise number_used(call, name)
             return True, msgspec.msgpack.decode(raw, type=operation.reply_type)
     return False, None
+
+
+def number_used(call: Call, by: str) -> IOException:
+    """The answer to whoever gives two calls the same number."""
+    assert call.key is not None
+    return IOException(
+        f"Call {call.key.call_id} of this client was {by}; its number can't be used again"
+        f" for {call.operation.name}"
+    )

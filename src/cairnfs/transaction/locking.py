@@ -56,7 +56,7 @@ from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
 
 HINTS_MAX = 400_000
 CONFLICTS_MAX = 100
-CONFLICTS_BEFORE_ALONE_MAX = 8  # after which a call that can't find its rows to lock runs alone
+PATH_CHANGES_MAX = 8  # after which a call that can't find its rows to lock runs alone
 
 Read = Callable[[Reading], Awaitable[Found]]
 
@@ -261,7 +261,7 @@ class PessimisticRunner(LockingRunner):
     """Locks on the rows of the path, in two phases."""
 
     async def _run(self, call: Call) -> tuple[Any, BaseException | None]:
-        if call.conflicts > CONFLICTS_BEFORE_ALONE_MAX:
+        if call.conflicts > PATH_CHANGES_MAX:
             return await self._run_alone(call)
         wanted, modes = await self._resolve(call)
         async with self._store.transaction() as transaction:

@@ -5,6 +5,8 @@ A range belongs to one NameNode; what it has not used when it dies is lost.
 
 from __future__ import annotations
 
+import asyncio
+
 from cairnfs.store.base import Store
 from cairnfs.transaction.entries import OutOfNumbers
 
@@ -17,6 +19,7 @@ class Numbers:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._ranges: dict[str, tuple[int, int]] = {}  # next, end
+        self._reserving = asyncio.Lock()
 
     def take(self, counter: str) -> int:
         next, end = self._ranges.get(counter, (0, 0))
@@ -26,7 +29,8 @@ class Numbers:
         return next
 
     async def reserve(self, counter: str) -> None:
-        next, end = self._ranges.get(counter, (0, 0))
-        if next >= end:  # nobody else fetched one while we waited
-            first = await self._store.reserve(counter, RANGE)
-            self._ranges[counter] = (first, first + RANGE)
+        async with self._reserving:
+            next, end = self._ranges.get(counter, (0, 0))
+            if next >= end:  # nobody else fetched one while we waited
+                first = await self._store.reserve(counter, RANGE)
+                self._ranges[counter] = (first, first + RANGE)

@@ -95,7 +95,7 @@ class OptimisticRunner:
         self._walks = Walks(store, clock, self.statistics)
         self._arrived: list[Call] = []
         self._alone: list[Call] = []
-        self._waiting = 0  # calls that sit out a moment after a conflict
+        self._waiting: set[Call] = set()  # that sit out a moment after a conflict
         self._read_txid: int | None = None  # the clock when totals were last read
         self._next_txid: int | None = None  # of a call that is solitary
         self._wakeup: asyncio.Future[None] | None = None
@@ -131,6 +131,7 @@ class OptimisticRunner:
         await self._walks.close()
         self._wake()
         await self._driver
+        await self._walks.close()  # of those that have begun since
 
     def _make_look(self) -> Look | None:
         if self._cache is None:
@@ -185,10 +186,10 @@ class OptimisticRunner:
             await self._run_arrived(room)
 
     def _stranded(self, calls: list[Call]) -> list[Call]:
-        """Those that nobody will answer: not answered, in no group, and not to run alone."""
+        """Those that nobody will answer: not answered, in no group, and not to run again."""
         runs = [run for group in self._view.groups for run in group.runs]
         kept = {run.call for run in [*runs, *self._committer.unanswered]}
-        kept.update(self._alone, self._walks.calls)
+        kept.update(self._alone, self._waiting, self._walks.calls)
         return [call for call in calls if not call.is_answered and call not in kept]
 
     async def _turn(self, calls: list[Call], transaction: StoreTransaction | None) -> None:
@@ -288,7 +289,13 @@ class OptimisticRunner:
         """
         left = []
         for call in calls:
-            was_there, reply = await self._in_progress.find_reply(call)
+            try:
+                was_there, reply = await self._in_progress.find_reply(call)
+            except StoreUnavailableException:
+                raise
+            except Exception as error:  # its number was another call's, say: its answer alone
+                self._answer(call, None, error)
+                continue
             if was_there:
                 self._answer(call, reply, None)
             else:
@@ -388,10 +395,10 @@ class OptimisticRunner:
             self._wake()
             return
         wait_s = random.uniform(0, min(WAIT_MAX_S, WAIT_MIN_S * 2**call.conflicts))
-        self._waiting += 1
+        self._waiting.add(call)
 
         def come_back() -> None:
-            self._waiting -= 1
+            self._waiting.discard(call)
             self._enqueue(call)
 
         asyncio.get_running_loop().call_later(wait_s, come_back)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cairnfs.store.base import Store
-from cairnfs.transaction.calls import Call, CallKey, decode_reply
+from cairnfs.transaction.calls import Call, CallKey, decode_reply, number_used
 
 
 class CallsInProgress:
@@ -37,7 +37,10 @@ class CallsInProgress:
             return True
         running = self._calls.get(call.key)
         if running is not None:
-            running.waiters += (call.done,)
+            if running.operation is call.operation:
+                running.waiters += (call.done,)
+            else:
+                call.finish(None, number_used(call, running.operation.name))
             return False
         self._calls[call.key] = call
         if not call.is_retry:

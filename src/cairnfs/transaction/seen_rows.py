@@ -92,7 +92,7 @@ class CachedRows(RowCache):
         self._reads = reads
         self._totals: dict[int, Totals] = {}
         self._pages: dict[tuple[int, int], dict[Scan, Page]] = {}  # by what they are pages of
-        self._paged = 0  # entries in them
+        self._paged = 0  # pages, and entries in them
 
     def entry(self, key: Key) -> Entry:
         entry = self._young.get(key) or self.find(key)
@@ -117,7 +117,7 @@ class CachedRows(RowCache):
             self.remember(key, entry)
         if self._pages:
             for page in self._pages.pop(key[:2], {}).values():
-                self._paged -= len(page)
+                self._paged -= 1 + len(page)
 
     def scan(self, scan: Scan) -> Page:
         prefix = (scan.table, scan.a)
@@ -127,10 +127,10 @@ class CachedRows(RowCache):
                 (row.key, self._young.get(row.key) or self._old.get(row.key) or entry_of(row))
                 for row in self._reads.scan(scan)
             ]
-            self._paged += len(page)
+            self._paged += 1 + len(page)
             if self._paged > PAGED_ENTRIES_MAX:
                 self._pages.clear()
-                self._paged = len(page)
+                self._paged = 1 + len(page)
             self._pages.setdefault(prefix, {})[scan] = page
         return page
 

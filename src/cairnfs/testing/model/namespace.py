@@ -132,6 +132,7 @@ class NamespaceCalls(ModelTree):
         source = self._find_at(user, src, first=dst)
         destination = self._find_to_create(user, dst)
         if destination.target is not None and destination.target.is_directory and source.names:
+            check_access(user, destination.target, EXECUTE)
             destination = self._find_names((*destination.names, source.names[-1]))
         self._check_may_remove(user, source, with_subtree=False)
         check_ancestor(user, destination)
