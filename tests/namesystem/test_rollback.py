@@ -13,12 +13,14 @@ from tests.namesystem.test_snapshots import Tree, build, change_something, see
 from cairnfs.config import Control
 from cairnfs.errors import (
     AccessControlException,
+    ClusterStorageCapacityExceededException,
     FileAlreadyExistsException,
     FileNotFoundException,
     HdfsError,
     SnapshotException,
 )
 from cairnfs.namenode.reclaiming import SETTLING_MS
+from cairnfs.namesystem import quotas, subtree_access
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 
 
@@ -226,6 +228,51 @@ def test_a_clone_of_a_file(fs: ScratchClient) -> None:
     fs.delete("/f")
     fs.reclaim()
     assert len(fs.get_block_locations("/g").blocks) == 2
+    clean(fs)
+
+
+def test_clones_of_clones_stay_countable(
+    fs: ScratchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each holds as much as all before it: forty of them would have 10^12 entries."""
+    monkeypatch.setattr(quotas, "COPIED_INODES_MAX", 200)
+    monkeypatch.setattr(subtree_access, "DIRECTORIES_MAX", 50)
+    fs.mkdirs("/bob/d")
+    fs.set_owner("/bob", "bob")
+    fs.allow_snapshot("/bob")
+    bob = fs.user("bob")
+    for number in range(6):
+        bob.create_snapshot("/bob", f"s{number}")
+        bob.clone_snapshot("/bob", f"s{number}", f"/bob/c{number}")
+    assert fs.get_quota_usage("/bob").inodes == 2**7
+    assert bob.get_content_summary("/bob/c4").directories == 2**5
+    with pytest.raises(AccessControlException, match="all would have to be looked at"):
+        bob.get_content_summary("/bob/c5")
+    with pytest.raises(AccessControlException, match="all would have to be looked at"):
+        bob.delete("/bob/c5", recursive=True)
+    bob.create_snapshot("/bob", "s6")
+    with pytest.raises(ClusterStorageCapacityExceededException, match="c6 would have 128 files"):
+        bob.clone_snapshot("/bob", "s6", "/bob/c6")
+    assert fs.delete("/bob/c5", recursive=True)
+    clean(fs)
+
+
+def test_no_roll_back_brings_back_more_than_can_be_counted(
+    fs: ScratchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotas, "COPIED_INODES_MAX", 6)
+    for path in ("/d/1", "/d/2", "/d/3"):
+        fs.mkdirs(path)
+    fs.allow_snapshot("/d")
+    fs.create_snapshot("/d", "s")
+    for path in ("/d/1", "/d/2", "/d/3"):
+        fs.delete(path, recursive=True)
+    fs.mkdirs("/other/1/2/3")
+    with pytest.raises(ClusterStorageCapacityExceededException, match="/d would have 3 files and"):
+        fs.rollback_snapshot("/d", "s")
+    fs.delete("/other", recursive=True)
+    fs.rollback_snapshot("/d", "s")
+    assert fs.get_quota_usage("/d").inodes == 4
     clean(fs)
 
 

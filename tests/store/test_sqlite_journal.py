@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from cairnfs.errors import StoreUnavailableException
@@ -180,6 +182,87 @@ def test_a_sync_that_fails_is_not_answered_and_not_found_again(
     commit(store, 3)
     assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, 3]
     asyncio.run(store.close())
+
+
+class FailingSyncs(apsw.VFS):
+    """A system whose next syncs of SQLite's log fail, after all was written."""
+
+    def __init__(self) -> None:
+        super().__init__("failing", "unix", makedefault=True)
+        self.left = 0
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> FailingFile:
+        return FailingFile(self, name, flags)
+
+
+class FailingFile(apsw.VFSFile):
+    """One of its files."""
+
+    def __init__(
+        self, system: FailingSyncs, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> None:
+        super().__init__("unix", name, flags)  # type: ignore[arg-type]
+        self._system = system
+        self._is_log = bool(flags[0] & apsw.SQLITE_OPEN_WAL)
+
+    def xSync(self, flags: int) -> None:
+        if self._is_log and self._system.left:
+            self._system.left -= 1
+            raise apsw.IOError("the disk does not answer")
+        super().xSync(flags)
+
+
+@pytest.fixture
+def failing_syncs() -> Iterator[FailingSyncs]:
+    system = FailingSyncs()
+    yield system
+    system.unregister()
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_commit_to_the_tables_that_was_refused_does_not_come_back(
+    path: Path, tmp_path: Path, failing_syncs: FailingSyncs, failures: int
+) -> None:
+    """SQLite's log has all of it: a later commit in the journal would be taken for the same."""
+    store = SqliteStore(path)
+    commit(store, 1)
+    failing_syncs.left = failures
+    with pytest.raises(StoreUnavailableException, match="does not answer; nothing was changed"):
+        store.commit_now(put(2))
+    assert failing_syncs.left == 0
+    if failures == 1:
+        assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1]
+    commit(store, 3, 4)
+    assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, 3, 4]
+    asyncio.run(store.close())
+    assert numbers_in(path) == [1, 3, 4]
+
+
+def test_the_journal_is_beside_the_file_that_a_link_leads_to(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "links" / "other.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    store = SqliteStore(link)
+    commit(store, 1, 2)
+    assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, 2]
+    asyncio.run(store.close())
+    assert numbers_in(link) == [1, 2]
+
+
+def test_a_journal_beside_a_link_is_not_passed_over(path: Path, tmp_path: Path) -> None:
+    """Where versions up to 0.1 have put it."""
+    link = tmp_path / "links" / "other.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    journals(link)[0].write_bytes(b"")
+    with pytest.raises(StoreUnavailableException, match=f"move it to {journals(path)[0]}"):
+        SqliteStore(link)
+
+
+def test_a_file_with_two_names_is_refused(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.db").hardlink_to(path)
+    with pytest.raises(StoreUnavailableException, match="has another name"):
+        SqliteStore(path)
 
 
 def test_what_an_older_version_has_left_in_its_table_is_found(path: Path) -> None:

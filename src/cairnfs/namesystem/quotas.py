@@ -42,8 +42,11 @@ ONE_SYMLINK: Counts = ((int(Count.SYMLINKS), 1), (int(Count.INODES), 1))
 
 INT64_END = 2**63
 SPACE_MAX_BYTES = 2**62
+COPIED_BYTES_MAX = 2**60
+COPIED_INODES_MAX = 2**40
 _LARGE_BYTES = 2**36  # less than that would take millions of calls to overflow a counter
 
+_BYTES = tuple(int(count) for count in Count if count.name.endswith("_BYTES"))
 _CHILDREN = int(Count.CHILDREN)
 _DIRECTORY = Kind.DIRECTORY
 _FILE = Kind.FILE
@@ -253,6 +256,23 @@ def _check_capacity(
                 f" more than {_binary(SPACE_MAX_BYTES)}"
             )
         tx.bound(root, count, SPACE_MAX_BYTES)
+
+
+def check_copied(tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts) -> None:
+    """What comes from a snapshot costs next to nothing, and can be doubled again and again.
+
+    So it may make of a file system only what can be counted, and leaves room for what is written.
+    """
+    root = ancestors[0].id
+    used, added = tx.totals(root).counts, tx.added(root)
+    for count, change in counts:
+        limit = COPIED_BYTES_MAX if count in _BYTES else COPIED_INODES_MAX
+        if change > 0 and used[count] + added.get(count, 0) + change > limit:
+            what = "bytes" if count in _BYTES else "files and directories"
+            raise ClusterStorageCapacityExceededException(
+                f"{path} would have {change} {what} more: with what comes from snapshots, no file"
+                f" system holds more than {limit}"
+            )
 
 
 def _change_entries(

@@ -57,7 +57,7 @@ from cairnfs.namesystem.lookup import (
 from cairnfs.namesystem.paths import DOT_SNAPSHOT, FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
 from cairnfs.namesystem.policy_changes import note_clone, note_rollback
-from cairnfs.namesystem.quotas import add_entry, subtree
+from cairnfs.namesystem.quotas import add_entry, check_copied, subtree
 from cairnfs.namesystem.snapshot_records import ROOT_SNAPSHOT_KEY, RootSnapshot, Snapshot
 from cairnfs.namesystem.snapshots import (
     find_snapshot,
@@ -248,11 +248,13 @@ def clone_snapshot(
         add_inode(tx, lookup.path, lookup.ancestors, clone)
         tx.add(clone.id, tuple(enumerate(totals.counts)), mtime_ms=tx.now_ms)
         own = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
-        add_entry(tx, lookup.path, lookup.ancestors, _sum(_below(totals), own))
+        counts = _sum(_below(totals), own)
     else:
         add_inode(tx, lookup.path, lookup.ancestors, clone)
         copy_blocks(tx, _as_virtual(snapshot.root, snapshot.txid), clone.id)
-        add_entry(tx, lookup.path, lookup.ancestors, subtree(tx, clone))
+        counts = subtree(tx, clone)
+    check_copied(tx, lookup.path, lookup.ancestors, counts)
+    add_entry(tx, lookup.path, lookup.ancestors, counts)
     note_clone(tx, source, snapshot, lookup, clone)
 
 
@@ -370,8 +372,10 @@ def _change_totals(
     tx: Transaction, lookup: Lookup, inode: Inode, before: Counts, after: Counts
 ) -> None:
     """The directories above have more by it, or less."""
-    negative = tuple((count, -number) for count, number in before)
-    tx.add_to_each([each.id for each in lookup.ancestors], _sum(after, negative))
+    changes = _sum(after, tuple((count, -number) for count, number in before))
+    if lookup.ancestors:
+        check_copied(tx, lookup.path, lookup.ancestors, changes)
+    tx.add_to_each([each.id for each in lookup.ancestors], changes)
 
 
 def _sum(left: Counts, right: Counts) -> Counts:

@@ -14,6 +14,7 @@ import msgspec
 from cairnfs.errors import (
     FileNotFoundException,
     HadoopIllegalArgumentException,
+    IllegalArgumentException,
     InvalidPathException,
     SnapshotException,
 )
@@ -107,6 +108,8 @@ def create_snapshots(
     tx: Transaction, caller: Caller, paths: tuple[FsPath, ...], name: str
 ) -> tuple[str, ...]:
     """Take snapshots of one name, all of the same moment; without a name, named by the time."""
+    if not paths:
+        raise IllegalArgumentException("no directory is named that snapshots are to be taken of")
     name = name or default_name(tx.now_ms)
     check_name(name, paths[0])
     taken: dict[InodeId, str] = {}
@@ -238,7 +241,7 @@ def default_name(now_ms: int) -> str:
 
 def check_name(name: str, path: FsPath) -> None:
     """A snapshot's name, of the directory at `path`, is the name of a directory."""
-    encoded = name.encode("utf-8", "surrogateescape")
+    encoded = name.encode("utf-8", "surrogatepass")
     is_text = not any("\ud800" <= c <= "\udfff" for c in name)  # else it was not UTF-8
     reserved = (b"", b".", b"..", DOT_SNAPSHOT, DOT_RESERVED)
     if not is_text or encoded in reserved or any(c in "/:\0" for c in name):
@@ -255,7 +258,7 @@ def _check_new_name(name: str, path: FsPath) -> None:
         raise HadoopIllegalArgumentException(
             f'Snapshot name cannot contain "/": {name}, for a snapshot of {path}'
         )
-    if name.encode("utf-8", "surrogateescape") == DOT_SNAPSHOT:
+    if name.encode("utf-8", "surrogatepass") == DOT_SNAPSHOT:
         raise HadoopIllegalArgumentException(
             f'".snapshot" is a reserved name. It is for a snapshot of {path}'
         )
@@ -371,7 +374,7 @@ def _root_snapshot_of(tx: Transaction, inode: Inode) -> RootSnapshot | None:
 
 def _check_not_root_snapshot(tx: Transaction, inode: Inode, name: str, done: str) -> None:
     root = _root_snapshot_of(tx, inode)
-    if root is not None and root.name == name.encode("utf-8", "surrogateescape"):
+    if root is not None and root.name == name.encode("utf-8", "surrogatepass"):
         raise SnapshotException(
             f"The snapshot {name} of / cannot be {done}: it is the root snapshot; finalize that"
             " when it is no longer needed (cairn snapshot root finalize)"
@@ -380,5 +383,5 @@ def _check_not_root_snapshot(tx: Transaction, inode: Inode, name: str, done: str
 
 def find_snapshot(tx: Transaction, inode: Inode, name: str) -> Snapshot | None:
     """The snapshot of this name, if there is one."""
-    found: Snapshot | None = tx.get(snapshot_key(inode.id, name.encode("utf-8", "surrogateescape")))
+    found: Snapshot | None = tx.get(snapshot_key(inode.id, name.encode("utf-8", "surrogatepass")))
     return found

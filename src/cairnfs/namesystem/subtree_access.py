@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 
+from cairnfs.errors import AccessControlException
 from cairnfs.modes import STICKY_BIT
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.layered_children import children_of
@@ -17,6 +18,8 @@ from cairnfs.namesystem.permissions import Caller, check_access, check_sticky
 from cairnfs.store.base import Count
 from cairnfs.transaction.rows import Rows, ask_all
 
+DIRECTORIES_MAX = 1_000_000
+ENTRIES_MAX = 100_000_000
 _PAGE = 1000  # entries of a directory that are read first
 _BATCH = 1000  # directories looked into together at first
 
@@ -31,6 +34,7 @@ def check_subtree_access(
     """
     if caller.is_superuser or not top.is_directory:
         return
+    _check_size(tx, path, top)
     waiting = [(top, path)]
     batch = _BATCH
     while waiting:
@@ -41,6 +45,17 @@ def check_subtree_access(
             lambda each: _check_directory(tx, caller, *each, access, to_delete=to_delete), some
         )
         waiting += itertools.chain.from_iterable(below)
+
+
+def _check_size(tx: Rows, path: FsPath, top: Inode) -> None:
+    """Others wait meanwhile; and clones can make of a few directories more than anybody can see."""
+    counts = totals_of(tx, top).counts
+    directories, entries = counts[Count.DIRECTORIES], counts[Count.INODES]
+    if directories > DIRECTORIES_MAX or entries > ENTRIES_MAX:
+        raise AccessControlException(
+            f"Permission denied: {path} has {directories} directories and {entries} entries, and"
+            " all would have to be looked at; ask for parts of it, or ask the superuser"
+        )
 
 
 def _check_directory(

@@ -51,6 +51,8 @@ class View(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 register(Table.VIEWS, View)
 
+_NUMBERS_END = 2**64
+
 
 def view_key(number: int) -> Key:
     return (Table.VIEWS, 0, NUMBER.pack(number))
@@ -118,7 +120,7 @@ def renew_view(tx: Transaction, caller: Caller, number: int) -> View:
 @operation()
 def close_view(tx: Transaction, caller: Caller, number: int) -> None:
     """What only this view needed is reclaimed; one that is closed already stays so."""
-    if tx.get(view_key(number)) is not None:
+    if 0 <= number < _NUMBERS_END and tx.get(view_key(number)) is not None:
         _close(tx, find_view(tx, caller, number))
 
 
@@ -140,7 +142,7 @@ def close_forgotten_views(tx: Transaction) -> int:
 
 def find_view(rows: Rows, caller: Caller, number: int) -> View:
     """An open view of the caller's."""
-    view: View | None = rows.get(view_key(number))
+    view: View | None = rows.get(view_key(number)) if 0 <= number < _NUMBERS_END else None
     if view is None:
         raise FileNotFoundException(
             f"There is no view {number}: it was closed, or not renewed for as long as it is held"

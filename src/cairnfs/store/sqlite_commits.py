@@ -19,7 +19,7 @@ import apsw
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.sqlite_backlog import Backlog, Change, decode_change, encode_change
-from cairnfs.store.sqlite_file import NamespaceFile
+from cairnfs.store.sqlite_file import NamespaceFile, find_file
 from cairnfs.store.sqlite_journal import Journal, lost_commits
 from cairnfs.store.sqlite_schema import migrate
 
@@ -33,6 +33,7 @@ class Commits:
     """The files of a namespace while it is open."""
 
     def __init__(self, path: Path) -> None:
+        path = find_file(path)
         self.file = NamespaceFile(path, self._settle_all)
         self.backlog = Backlog()
         self.txid = 0
@@ -43,6 +44,7 @@ class Commits:
         self._settling_txid = 0  # the last that is being brought to the tables
         self._has_failed = False  # when a slice was last tried
         self._may_turn = True  # what is in the journal's other file is in the tables
+        self._is_in_doubt = False  # SQLite's log may end with a commit that was refused
         try:
             migrate(self._db, path)
             self._recover()
@@ -55,6 +57,8 @@ class Commits:
         """Commit a change; its tables have to wait."""
         if self._has_failed:
             self.settle()  # or whoever commits is told why not
+        if self._is_in_doubt:
+            self._write_over_doubt()
         self.file.for_writing()
         if not self._journal.is_in_place:
             self.settle()
@@ -72,11 +76,17 @@ class Commits:
 
         What the block does belongs to it; if it raises, nothing is changed.
         """
-        with self.writing() as db:
-            self.backlog.write(db)
-            Backlog([change]).write(db)
-            db.execute(_SET_CLOCK, (change.last_txid,))
-            yield db
+        try:
+            with self.writing() as db:
+                self.backlog.write(db)
+                Backlog([change]).write(db)
+                db.execute(_SET_CLOCK, (change.last_txid,))
+                yield db
+        except BaseException:
+            self._is_in_doubt = True
+            with suppress(StoreUnavailableException):  # then before the next commit
+                self._write_over_doubt()
+            raise
         self.txid = change.last_txid
         self.backlog = Backlog()
         self._begin_journal()
@@ -89,6 +99,7 @@ class Commits:
             self._finish_settling()
         with self.file.writing() as db:
             yield db
+        self._is_in_doubt = False
 
     # To the tables.
 
@@ -132,7 +143,8 @@ class Commits:
         """Take up where the last process has stopped."""
         ((txid,),) = self.file.fetch("SELECT txid FROM clock")
         older = self.file.fetch("SELECT data FROM journal ORDER BY n")  # up to version 7
-        records = [data for (data,) in older] + self._journal.read()
+        with self.file.errors_explained():
+            records = [data for (data,) in older] + self._journal.read()
         changes = [change for change in map(decode_change, records) if change.last_txid > txid]
         changes.sort(key=lambda change: change.last_txid)
         for change in changes:
@@ -145,6 +157,16 @@ class Commits:
         if older:
             self._db.execute("DELETE FROM journal")
         self._journal.remove()
+
+    def _write_over_doubt(self) -> None:
+        """Commit something else where SQLite's log may end with a commit that was refused.
+
+        If the disk could not be brought to say that it has it, it may have it all the same: after
+        a crash it would be found, and its TxID would be that of a later commit in the journal.
+        """
+        with self.writing() as db:
+            for change in (1, -1):  # SQLite would not write a value that is there already
+                db.execute("UPDATE clock SET txid = txid + ?", (change,))
 
     def _settle_all(self) -> None:
         self._finish_settling()

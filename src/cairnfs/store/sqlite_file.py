@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from cairnfs.errors import StoreUnavailableException
-from cairnfs.store.sqlite_schema import connect, explain, guard
+from cairnfs.store.sqlite_schema import JOURNAL_SUFFIXES, connect, explain, guard
 
 
 class NamespaceFile:
@@ -24,10 +24,6 @@ class NamespaceFile:
         """`complete` brings to the tables what is kept in other files, wherever this one is."""
         self._path = path
         self._complete = complete
-        if not path.exists():
-            raise StoreUnavailableException(
-                f"namespace file {path} does not exist; format it first, or bring it back"
-            )
         self.connection = connect(path)
         self._guard = guard(path, self.connection)
         self._wal = Path(self.connection.filename_wal)
@@ -116,6 +112,31 @@ class NamespaceFile:
         if self._files != (identify(self._path), identify(self._wal)):
             self._make_whole()
         self.abandon()
+
+
+def find_file(path: Path) -> Path:
+    """Where a namespace really is: its log and its journal have to be beside it.
+
+    Else they would not be found by whoever opens it by another name after a crash.
+    """
+    if not path.exists():
+        raise StoreUnavailableException(
+            f"namespace file {path} does not exist; format it first, or bring it back"
+        )
+    real = path.resolve()
+    if real.stat().st_nlink > 1:
+        raise StoreUnavailableException(
+            f"namespace file {real} has another name (a hard link): what was committed last would"
+            " not be found by that name after a crash; remove that link, or make a copy"
+        )
+    for suffix in JOURNAL_SUFFIXES:
+        journal = path.with_name(path.name + suffix)
+        if path.is_symlink() and journal.exists():
+            raise StoreUnavailableException(
+                f"{journal} has commits of {real}, but is beside a link to it; move it to"
+                f" {real.with_name(real.name + suffix)}"
+            )
+    return real
 
 
 def identify(path: Path) -> tuple[int, int] | None:

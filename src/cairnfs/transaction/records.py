@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.schema import Table
 
 _encoder = msgspec.msgpack.Encoder()
@@ -41,7 +42,13 @@ def register(
 
 def decode_row(table: int, data: bytes, since: int) -> Any:
     """The record of a row, which the transaction `since` has written."""
-    record = _decoders[table](data)
+    try:
+        record = _decoders[table](data)
+    except msgspec.MsgspecError as error:
+        raise StoreUnavailableException(
+            f"the namespace is damaged: a row of {Table(table).name}, of TxID {since}, can't be"
+            f" read ({error}); bring back a copy of it, all its files together"
+        ) from error
     stamp = _stamps.get(table)
     return record if stamp is None else stamp(record, since)
 
