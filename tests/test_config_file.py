@@ -165,6 +165,8 @@ def test_flags_are_declared_from_the_table(capsys: pytest.CaptureFixture[str]) -
     assert not config.is_on("datanode.sync_on_close")
     add_flags(of_a_datanode := argparse.ArgumentParser(), "datanode")
     assert config_of(of_a_datanode.parse_args(["--sync-on-close"])).is_on("datanode.sync_on_close")
+    several = of_a_datanode.parse_args(["--namenode", "a:1,b:2", "--namenode", "c:3"])
+    assert config_of(several).texts("datanode.namenodes") == ("a:1", "b:2", "c:3")
     with pytest.raises(ConfigError, match=r"^--port: namenode.port must be a whole number"):
         config_of(parser.parse_args(["--port", "x"]))
     with pytest.raises(SystemExit):

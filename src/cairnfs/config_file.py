@@ -139,6 +139,7 @@ def add_flags(parser: argparse.ArgumentParser, *sections: str) -> None:
             parser.add_argument(
                 option.flag,
                 dest=option.key,
+                action="append" if isinstance(option.default, tuple) else "store",
                 metavar=_metavar(option),
                 help=(option.help + default).replace("%", "%%"),
             )
@@ -146,7 +147,11 @@ def add_flags(parser: argparse.ArgumentParser, *sections: str) -> None:
 
 def config_of(given: argparse.Namespace) -> Config:
     """What the command line, the environment and the file say together."""
-    flags = {key: text for key, text in vars(given).items() if key in BY_KEY and text is not None}
+    flags = {
+        key: ",".join(text) if isinstance(text, list) else text  # of a flag that may be repeated
+        for key, text in vars(given).items()
+        if key in BY_KEY and text is not None
+    }
     return load_config(given.config, flags=flags)
 
 

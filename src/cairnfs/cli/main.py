@@ -52,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_version())
         return 0
     commands = COMMANDS | HIDDEN
+    if name.startswith("-"):
+        return _fail(f"begin with a command, and put {name} after it; see cairn --help", 2)
     if name not in commands:
         return _fail(f"there is no command {name!r}; there are {', '.join(COMMANDS)}", 2)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -115,5 +116,10 @@ def _make(master: str, settings: Mapping[str, str], name: str) -> SparkSession:
     try:
         return builder.getOrCreate()
     except Exception as error:
+        if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+            raise UnsupportedOperationException(
+                "jobs run on Spark, which needs Java 17 or newer, and there is none: install it"
+                " (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+            ) from None
         first = (str(error) or type(error).__name__).splitlines()[0]
         raise IOException(f"Spark does not start on {master}: {first}") from None

@@ -136,7 +136,8 @@ async def _take_storage(
 
 def _log_report(node: LiveDataNode, storage_id: str, verdicts: Counter[Verdict]) -> None:
     counts = ", ".join(f"{count} {verdict.name}" for verdict, count in sorted(verdicts.items()))
-    log.info("%s has reported storage %s: %s", node.record.transfer_address, storage_id, counts)
+    address = node.record.transfer_address
+    log.info("%s has reported storage %s: %s", address, storage_id, counts or "nothing is in it")
     if verdicts[Verdict.FOREIGN]:
         log.warning(
             "%s has %d replicas of blocks that were never made in this namespace: they are left"

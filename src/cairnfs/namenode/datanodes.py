@@ -353,10 +353,11 @@ class DataNodes:
                 return ()  # as HDFS says it; whether to go on with fewer is for the client
             if not placement.targets:
                 nobody = "no" if not excluded else str(len(excluded))
+                reason = placement.explain() if self._cluster.nodes else "start a DataNode"
                 raise IOException(
                     f"File {path} could only be written to 0 of the 1 minReplication nodes. There"
                     f" are {len(self._cluster.nodes)} datanode(s) running and {nobody} node(s) are"
-                    f" excluded in this operation. ({placement.explain()})"
+                    f" excluded in this operation. ({reason})"
                 )
             promised.extend(self.numbers(placement.targets))
             self.promise(promised, file.block_size_bytes)
