@@ -43,7 +43,6 @@ from cairnfs.wire.protocols import CAIRN_PROTOCOL, CLIENT_PROTOCOL, Method
 CLIENT_ID = b"a client retries"
 CALL_ID = 7
 PAGE = 3
-DUTY_LEASE_S = 0.2  # of a NameNode that dies; another one waits for that long
 SETTLING_MS = 1000 * reclaiming.SETTLING_MS
 MANY = 7  # files in a directory: more than two pages
 ROUNDS_MAX = 100
@@ -271,7 +270,7 @@ async def _reclaim(namenode: NameNode, clock: ManualClock) -> None:
     for _ in range(ROUNDS_MAX):
         clock.advance(SETTLING_MS)
         while not await namenode.membership.try_acquire(duties.RECLAIM, duties.LEASE_S):
-            await asyncio.sleep(DUTY_LEASE_S / 4)  # a dead one has it
+            await asyncio.sleep(0.05)  # a dead one has it
         await namenode.duties.reclaim_everything()
         if not await _is_left(namenode):
             return
@@ -305,7 +304,6 @@ def use_small_pages() -> None:
     reclaiming.PAST_PAGE = PAGE
     reclaiming.SETTLING_PAGE = 1  # or the order would depend on where one has stopped
     settling.SETTLE_BATCH = PAGE
-    duties.LEASE_S = DUTY_LEASE_S
 
 
 def run_case(plan: CasePlan) -> None:
