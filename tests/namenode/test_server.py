@@ -18,7 +18,12 @@ from cairnfs.errors import AuthorizationException, HdfsError, IOException, RpcNo
 from cairnfs.namenode import server as server_module
 from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.namenode.groups import UnixGroups
-from cairnfs.namenode.server import CALLS_UNDER_WAY_MAX, UNSENT_BYTES_MAX, RpcServer
+from cairnfs.namenode.server import (
+    CALLS_UNDER_WAY_MAX,
+    UNSENT_BYTES_MAX,
+    RpcConnection,
+    RpcServer,
+)
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.testing.scratch import scratch_namespace
 from cairnfs.wire.proto import acl_pb2, administration_pb2, ha_service_pb2
@@ -233,6 +238,31 @@ def test_what_is_under_way_is_answered_before_a_stop(tmp_path: Path) -> None:
         except ConnectionError:
             pass
         assert answered == len(made)
+        client.close()
+
+
+def test_a_stop_in_the_moment_of_the_last_answer_takes_none_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers of one turn of the loop are sent together, at its end."""
+    send_reply = RpcConnection.send_reply
+    left = 20
+
+    def stop_after_the_last(connection: RpcConnection, reply: bytes) -> None:
+        nonlocal left
+        left -= 1
+        send_reply(connection, reply)
+        if not left:
+            connection.close_when_answered()
+
+    make = acl_pb2.FsPermissionProto(perm=0o755)
+    with scratch_namespace(tmp_path) as scratch, running_server(scratch) as running:
+        client = running.connect()
+        client.call("getFileInfo", STAT_ROOT)
+        monkeypatch.setattr(RpcConnection, "send_reply", stop_after_the_last)
+        request = pb.MkdirsRequestProto(src="/d", masked=make, createParent=True)
+        for id in [client.send("mkdirs", request) for _ in range(left)]:
+            client.wait(id)
         client.close()
 
 

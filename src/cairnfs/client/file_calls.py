@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -12,8 +13,11 @@ from cairnfs.errors import IOException, NotReplicatedYetException, SafeModeExcep
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 
+log = logging.getLogger(__name__)
+
 _PAUSE_S = 0.002  # DataNodes report within milliseconds; HDFS's own client begins with 400
 _PAUSE_MAX_S = 0.4
+_WORD_AFTER_S = 5.0
 _NO_DATANODES = "There are 0 datanode(s) running"
 _R = TypeVar("_R")
 
@@ -75,6 +79,7 @@ class FileCalls:
         """Try again, at growing intervals, while DataNodes have yet to report."""
         began_s = time.monotonic()
         pause_s = _PAUSE_S
+        is_told = False
         while True:
             try:
                 return attempt()
@@ -82,6 +87,9 @@ class FileCalls:
                 waited_s = time.monotonic() - began_s
                 if not _will_pass(error) or waited_s > self._patience_s:
                     raise
+                if waited_s > _WORD_AFTER_S and not is_told:
+                    is_told = True
+                    log.warning("waiting for up to %.0f s: %s", self._patience_s, error)
             time.sleep(pause_s)
             pause_s = min(_PAUSE_MAX_S, pause_s * 1.5)
 

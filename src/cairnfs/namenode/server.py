@@ -258,6 +258,7 @@ class RpcConnection(asyncio.BufferedProtocol):
         if not self._transport.is_closing():
             self._transport.pause_reading()
         if not self._under_way:
+            self._send_replies()  # those of this turn of the loop
             self._transport.close()
 
     def abort(self) -> None:
@@ -316,7 +317,7 @@ class RpcConnection(asyncio.BufferedProtocol):
     def _send_replies(self) -> None:
         replies = b"".join(self._replies)
         self._replies.clear()
-        if not self._transport.is_closing():
+        if replies and not self._transport.is_closing():
             self._transport.write(replies)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from cairnfs.client.filesystem import FileSystem
 
 POLL_S = 0.5
+WORD_AFTER_S = 20.0
+WORD_EVERY_S = 60.0
 
 
 def decommission(fs: FileSystem, given: argparse.Namespace) -> int:
@@ -113,8 +116,23 @@ def _refresh(fs: FileSystem) -> None:
 
 
 def _wait(fs: FileSystem, node: Node, state: str) -> None:
-    while _again(fs, node).info.state != state:
+    """Until it is so; whoever waits for long is told what for, now and then."""
+    word_s = time.monotonic() + WORD_AFTER_S
+    while (now := _again(fs, node)).info.state != state:
+        if time.monotonic() > word_s:
+            others = sum(each.info.state == "NORMAL" for each in list_datanodes(fs))
+            _say_what_for(now, others)
+            word_s += WORD_EVERY_S
         time.sleep(POLL_S)
+
+
+def _say_what_for(node: Node, others: int) -> None:
+    print(
+        f"{node.info.address} is still {node.state}: each replica it has needs a place on another"
+        f" DataNode, where no other of the same block is; {others} are in service",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _again(fs: FileSystem, node: Node) -> Node:
