@@ -27,9 +27,10 @@ setup: $(DEVELOP) ## create .venv with everything needed to work on the code
 setup-postgres: $(DEVELOP) ## make sure a PostgreSQL server is at hand for tests
 	@$(BIN)/python scripts/ensure-postgres
 
-# Most of the time is spent waiting for nodes that were killed: two at a time, a file after the other.
+# Most of the time is spent waiting for nodes that were killed: three at a time, a file after the
+# other, the longest first.
 test: setup setup-postgres setup-java ## run all tests; narrow with ARGS="tests/store -k rename"
-	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 3 --dist loadfile)
+	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 3 --dist loadfile --no-loadscope-reorder)
 
 check: setup ## lint, formatting and types
 	@$(BIN)/ruff check --quiet $(CHECKED)

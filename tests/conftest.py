@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,6 +21,34 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 _database_numbers = count(1)
+
+# A file is run by one worker: begun last, one of these would be all that is left to run.
+_LONGEST = (
+    "traces/test_snapshots.py",
+    "scenarios/test_lease_recovery.py",
+    "transaction/test_snapshot_crash.py",
+    "transaction/test_crash.py",
+    "scenarios/test_datanode_killed.py",
+    "compatibility/test_fsshell.py",
+    "namesystem/test_snapshots.py",
+    "scenarios/test_append.py",
+    "jobs/test_refusals.py",
+    "model/test_model.py",
+    "model/test_snapshot_model.py",
+    "spark/test_tables.py",
+    "jobs/test_rounds.py",
+    "namesystem/test_settling.py",
+    "scenarios/test_namenode_killed.py",
+    "jobs/test_work.py",
+    "jobs/test_backup.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files come first."""
+    tests = Path(__file__).parent
+    places = {tests / name: place for place, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture(scope="session")
