@@ -22,8 +22,8 @@ from tests.attributes.ruled import RuledTree
 from verification.cases import CASES
 from verification.tlc import OUR_RULE, Case, Outcome, TlcError, check
 
-from cairnfs.cli.errors import CommandError
-from cairnfs.demo import find_java
+from cairnfs.errors import UnsupportedOperationException
+from cairnfs.java import find_java
 
 PROGRESS_EVERY_S = 5.0
 COMPARISONS = 1_000_000
@@ -38,7 +38,7 @@ def main() -> int:
         return 2
     try:
         outcomes = check_all(chosen, find_java())
-    except (TlcError, CommandError) as error:
+    except (TlcError, UnsupportedOperationException) as error:
         print(f"verify: {error}", file=sys.stderr)
         return 2
     print_table(outcomes)

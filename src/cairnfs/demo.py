@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,8 +30,9 @@ from cairnfs.cli.local_cluster import LocalCluster
 from cairnfs.cli.output import format_bytes
 from cairnfs.demo_spark import INNER, TABLE, Figures
 from cairnfs.demo_words import say, title
+from cairnfs.errors import UnsupportedOperationException
+from cairnfs.java import find_java
 
-JAVA_OLDEST = 17  # of Spark 4
 ROWS = 1_000_000
 WAREHOUSE = "/warehouse"
 SHOWN_LINES_MAX = 12
@@ -74,33 +73,13 @@ def main(arguments: list[str] | None = None) -> int:
             jars = find_jars()
             with tempfile.TemporaryDirectory(prefix="cairnfs-demo-") as folder:
                 _run(Path(folder), java, jars, max(1, given.rows))
-    except CommandError as error:
+    except (CommandError, UnsupportedOperationException) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("demo: interrupted; everything was stopped and removed", file=sys.stderr)
         return 130
     return 0
-
-
-def find_java() -> str:
-    """A Java that Spark can use; CommandError says what to install."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    advice = (
-        f"install Java {JAVA_OLDEST} or newer (Debian: apt-get install openjdk-17-jre-headless)"
-    )
-    if java is None:
-        raise CommandError(f"Spark and Hadoop's shell need Java, and there is none: {advice}")
-    try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True)
-    except OSError as error:
-        raise CommandError(f"{java} cannot be run ({error.strerror}): {advice}") from None
-    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
-    if version is None or int(version[1]) < JAVA_OLDEST:
-        found = f"is Java {version[1]}" if version else "does not tell its version"
-        raise CommandError(f"{java} {found}: {advice}, or set JAVA_HOME")
-    return java
 
 
 def find_jars() -> Path:

@@ -7,7 +7,7 @@ from verification.cases import CASES, OURS, WRONG
 from verification.tlc import Case, Outcome, check
 from verification.verify import describe, result
 
-from cairnfs.demo import find_java
+from cairnfs.java import find_java
 
 pytestmark = pytest.mark.java
 

@@ -250,7 +250,7 @@ def test_the_journal_is_beside_the_file_that_a_link_leads_to(path: Path, tmp_pat
 
 
 def test_a_journal_beside_a_link_is_not_passed_over(path: Path, tmp_path: Path) -> None:
-    """Where versions up to 0.1 have put it."""
+    """Where earlier versions have put it."""
     link = tmp_path / "links" / "other.db"
     link.parent.mkdir()
     link.symlink_to(path)

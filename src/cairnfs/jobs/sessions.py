@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from cairnfs.errors import IOException, UnsupportedOperationException
+from cairnfs.java import find_java
 from cairnfs.jobs.batches import BatchSize
 from cairnfs.jobs.progress import ProgressCallback, silent
 
@@ -116,10 +116,6 @@ def _make(master: str, settings: Mapping[str, str], name: str) -> SparkSession:
     try:
         return builder.getOrCreate()
     except Exception as error:
-        if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-            raise UnsupportedOperationException(
-                "jobs run on Spark, which needs Java 17 or newer, and there is none: install it"
-                " (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
-            ) from None
+        find_java()  # or it says what to do
         first = (str(error) or type(error).__name__).splitlines()[0]
         raise IOException(f"Spark does not start on {master}: {first}") from None

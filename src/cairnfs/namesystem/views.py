@@ -120,7 +120,7 @@ def renew_view(tx: Transaction, caller: Caller, number: int) -> View:
 @operation()
 def close_view(tx: Transaction, caller: Caller, number: int) -> None:
     """What only this view needed is reclaimed; one that is closed already stays so."""
-    if 0 <= number < _NUMBERS_END and tx.get(view_key(number)) is not None:
+    if _find(tx, number) is not None:
         _close(tx, find_view(tx, caller, number))
 
 
@@ -142,7 +142,7 @@ def close_forgotten_views(tx: Transaction) -> int:
 
 def find_view(rows: Rows, caller: Caller, number: int) -> View:
     """An open view of the caller's."""
-    view: View | None = rows.get(view_key(number)) if 0 <= number < _NUMBERS_END else None
+    view = _find(rows, number)
     if view is None:
         raise FileNotFoundException(
             f"There is no view {number}: it was closed, or not renewed for as long as it is held"
@@ -152,6 +152,11 @@ def find_view(rows: Rows, caller: Caller, number: int) -> View:
         raise AccessControlException(
             f"Permission denied: view {number} was opened by {view.user}, not by {caller.user}"
         )
+    return view
+
+
+def _find(rows: Rows, number: int) -> View | None:
+    view: View | None = rows.get(view_key(number)) if 0 <= number < _NUMBERS_END else None
     return view
 
 

@@ -82,7 +82,7 @@ class Commits:
                 Backlog([change]).write(db)
                 db.execute(_SET_CLOCK, (change.last_txid,))
                 yield db
-        except BaseException:
+        except StoreUnavailableException:
             self._is_in_doubt = True
             with suppress(StoreUnavailableException):  # then before the next commit
                 self._write_over_doubt()
