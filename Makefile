@@ -94,11 +94,13 @@ $(DEVELOP): pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) install -c constraints.txt -e '.[spark,dataframes,test,dev,verify]'
 	@touch $(RUNTIME) $(SPARK) $@
 
-# The first interpreter that is new enough and can make environments. A name on
-# PATH may be a shim that refuses to run, so each candidate is tried.
+# The first interpreter that is new enough and can make environments: rather the system's own,
+# which distributions build with profile-guided optimization (a call takes a seventh less of the
+# processor than with one that was built without). A name on PATH may be a shim that refuses to
+# run, so each candidate is tried.
 $(BIN)/python:
 	@new_enough=; chosen=; \
-	for candidate in $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3 python); do \
+	for candidate in $(or $(PYTHON),/usr/bin/python3 python3.11 python3.12 python3.13 python3.14 python3 python); do \
 	    $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
 	    new_enough=$$candidate; \
 	    $$candidate -c 'import ensurepip, venv' >/dev/null 2>&1 || continue; \

@@ -11,6 +11,7 @@ import pytest
 from cairnfs.config import NameNodeSettings
 from cairnfs.errors import AccessControlException, FileNotFoundException
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread, make_namespace
+from cairnfs.namesystem import lookup
 from cairnfs.testing.peers import PendingCalls
 from cairnfs.transaction.optimistic import OptimisticRunner
 from cairnfs.transaction.trust import PAUSE_MIN
@@ -174,3 +175,52 @@ def test_on_a_store_of_our_own_a_name_out_of_the_cache_is_found(
         assert fs.get_file_info("/d") == kept
         names = [entry.name for entry in fs.get_listing("/d").entries]
         assert names == [b"first", b"second"]
+
+
+def test_a_way_that_was_walked_is_not_walked_again(
+    two: tuple[NameNodeThread, NameNodeThread], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namenode, _ = two
+    fs = namenode.client()
+    fs.mkdirs("/a/b/c")
+    fs.create("/a/b/c/f")
+    fs.complete("/a/b/c/f")
+    expected = fs.get_file_info("/a/b/c/f")
+
+    def walk(*arguments: object) -> None:
+        raise AssertionError("it is walked")
+
+    monkeypatch.setattr(lookup, "_walk", walk)
+    before = reads(namenode)
+    assert fs.get_file_info("/a/b/c/f") == expected
+    assert reads(namenode) == before + 1  # but it is not answered from memory
+
+
+@pytest.mark.parametrize("change", ["chmod", "move", "replace", "delete"])
+def test_a_way_that_another_has_changed_is_walked_again(
+    two: tuple[NameNodeThread, NameNodeThread], change: str
+) -> None:
+    first, second = (namenode.client() for namenode in two)
+    user = two[0].client("alice")
+    first.mkdirs("/a/b/c")
+    first.mkdirs("/other/c")
+    for path in ("/a/b/c/f", "/other/c/f"):
+        first.create(path)
+        first.complete(path)
+    kept, other = user.get_file_info("/a/b/c/f"), user.get_file_info("/other/c/f")
+    assert user.get_file_info("/a/b/c/f") == kept
+    if change == "chmod":
+        second.set_permission("/a/b", 0o700)
+        with pytest.raises(AccessControlException):
+            user.get_file_info("/a/b/c/f")
+    elif change == "move":
+        second.rename("/a/b", "/moved")
+        assert user.get_file_info("/a/b/c/f") is None
+        assert user.get_file_info("/moved/c/f") == kept
+    elif change == "replace":
+        second.delete("/a/b", recursive=True)
+        second.rename("/other", "/a/b")
+        assert user.get_file_info("/a/b/c/f") == other
+    else:
+        second.delete("/a", recursive=True)
+        assert user.get_file_info("/a/b/c/f") is None

@@ -10,7 +10,7 @@ from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
 from cairnfs.store.base import Reading
 from cairnfs.store.schema import Table
-from cairnfs.transaction.hints import Hints
+from cairnfs.transaction.hints import HintedInode, Hints
 
 _INODES = int(Table.INODES)
 
@@ -18,27 +18,45 @@ _INODES = int(Table.INODES)
 def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     """The rows that the paths among a call's arguments lead to, as far as is known."""
     reading = Reading(keys=[ROOT_KEY])
-    root = hints.get(ROOT_KEY)
-    top_id = ROOT_ID if root is None else root.children_id
     for argument in _paths_among(arguments):
         path = argument.without_raw() if argument.is_reserved else argument
-        parent_id: int = top_id
-        hint = root
-        for depth, name in enumerate(path.components):
-            if depth == path.snapshot_index and hint is not None:
-                _prefetch_in_snapshot(hint.id, path.components[depth + 1 :], hints, reading)
-                break
-            key = (_INODES, parent_id, name)
-            reading.keys.append(key)
-            hint = hints.get(key)
-            if hint is None:
-                break
-            parent_id = hint.children_id
+        hint = _prefetch_remembered(path, hints, reading) or _prefetch(path, hints, reading)
         if not path.components:
             reading.totals.append(ROOT_ID)
         elif hint is not None and hint.is_directory:
             reading.totals.append(hint.id)
     return reading
+
+
+def _prefetch_remembered(path: FsPath, hints: Hints, reading: Reading) -> HintedInode | None:
+    """The rows of a way that `lookup` remembers, and what is at its end, if that is known."""
+    memo = None if path.snapshot_index >= 0 else hints.recall(path.components[:-1])
+    if memo is None or not path.components:
+        return None
+    (*_, directory), _, _ = memo.value
+    key = (_INODES, directory.children_id, path.components[-1])
+    hint = hints.get(key)
+    if hint is not None:
+        reading.keys += memo.reads
+        reading.keys.append(key)
+    return hint
+
+
+def _prefetch(path: FsPath, hints: Hints, reading: Reading) -> HintedInode | None:
+    """The rows along a path, as far as is known, and what is at its end."""
+    hint = hints.get(ROOT_KEY)
+    parent_id: int = ROOT_ID if hint is None else hint.children_id
+    for depth, name in enumerate(path.components):
+        if depth == path.snapshot_index and hint is not None:
+            _prefetch_in_snapshot(hint.id, path.components[depth + 1 :], hints, reading)
+            break
+        key = (_INODES, parent_id, name)
+        reading.keys.append(key)
+        hint = hints.get(key)
+        if hint is None:
+            break
+        parent_id = hint.children_id
+    return hint
 
 
 def _prefetch_in_snapshot(

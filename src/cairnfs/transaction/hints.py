@@ -7,9 +7,11 @@ second read.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Protocol
 
 from cairnfs.store.base import Key
+from cairnfs.transaction.memos import Memo
 
 
 class HintedInode(Protocol):
@@ -29,3 +31,7 @@ class Hints(Protocol):
     """Where paths led last time."""
 
     def get(self, key: Key) -> HintedInode | None: ...
+
+    def recall(self, token: Hashable) -> Memo | None:
+        """What was worked out from rows; `lookup` does that for the way to a directory."""
+        ...

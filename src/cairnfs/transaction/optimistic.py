@@ -313,7 +313,7 @@ class OptimisticRunner:
         reading = join_readings([call.wanted for call in calls if call.wanted])
         found = await (transaction or self._store).read(reading)
         self.statistics.reads += 1
-        rows = LoadedRows(reading, found)
+        rows = LoadedRows(reading, found, self._known.memory)
         self._view.committed = rows
         self._read_txid = found.txid
         self._known.memory.note(reading.keys, rows.entries)

@@ -22,6 +22,7 @@ from cairnfs.store.base import (
     Stored,
     Totals,
 )
+from cairnfs.store.schema import Table
 from cairnfs.transaction.entries import NO_ENTRY, Entry, Missing
 from cairnfs.transaction.group import Addition
 from cairnfs.transaction.hints import HintedInode
@@ -30,6 +31,8 @@ from cairnfs.transaction.records import decode_row
 from cairnfs.transaction.rows import PastView
 
 PAGED_ENTRIES_MAX = 50_000
+
+_INODES = int(Table.INODES)
 
 Page: TypeAlias = list[tuple[Key, Entry]]
 """What a scan has found; whoever is given one leaves it as it is."""
@@ -48,6 +51,8 @@ class RowCache:
         self._young: dict[Key, Entry] = {}
         self._old: dict[Key, Entry] = {}
         self.memos = Memos()
+        self.recall = self.memos.find
+        self.memorize = self.memos.note
 
     def find(self, key: Key) -> Entry | None:
         entry = self._young.get(key)
@@ -63,9 +68,12 @@ class RowCache:
             self.forget(key)
             return
         if len(self._young) >= self._generation_max:
-            self._old = self._young
-            self._young = {}
+            self._begin_generation()
         self._young[key] = entry
+
+    def _begin_generation(self) -> None:
+        self._old = self._young
+        self._young = {}
 
     def replace(self, key: Key, entry: Entry) -> None:
         """A newer version was committed."""
@@ -83,16 +91,40 @@ class RowCache:
 
 
 class CachedRows(RowCache):
-    """A bounded cache over a store of our own."""
+    """A bounded cache over a store of our own.
+
+    Of a directory that was made lately all entries are here, since each was put here when it was
+    committed: what is not here is not there.  So a new name in a new directory is known to be free.
+    """
 
     never_lacks = True
 
     def __init__(self, reads: LocalReads, entries_max: int) -> None:
         super().__init__(entries_max)
         self._reads = reads
+        self._made: set[int] = set()  # inodes, since the last time that rows were dropped
         self._totals: dict[int, Totals] = {}
         self._pages: dict[tuple[int, int], dict[Scan, Page]] = {}  # by what they are pages of
         self._paged = 0  # pages, and entries in them
+
+    def find(self, key: Key) -> Entry | None:
+        entry = self._young.get(key)
+        if entry is None:
+            if self._old:
+                entry = super().find(key)
+            if entry is None and key[0] == _INODES and key[1] in self._made:
+                entry = NO_ENTRY
+        return entry
+
+    def note_made(self, ids: set[int]) -> None:
+        """Inodes were made by what was just committed, and is here."""
+        if len(self._made) >= self._generation_max:
+            self._made.clear()
+        self._made |= ids
+
+    def _begin_generation(self) -> None:
+        super()._begin_generation()
+        self._made.clear()
 
     def entry(self, key: Key) -> Entry:
         entry = self._young.get(key) or self.find(key)
@@ -165,6 +197,7 @@ class CachedRows(RowCache):
 
     def clear(self) -> None:
         super().clear()
+        self._made.clear()
         self._totals.clear()
         self._pages.clear()
         self._paged = 0
@@ -198,6 +231,8 @@ class RowsAtHand:
     def __init__(self, cache: CachedRows) -> None:
         self._cache = cache
         self.memos = cache.memos
+        self.recall = cache.recall
+        self.memorize = cache.memorize
         self.find = cache.find
 
     def entry(self, key: Key) -> Entry:
@@ -251,6 +286,11 @@ class RememberedRows(RowCache):
         entry = self._young.get(key) or self.find(key)
         inode: HintedInode | None = None if entry is None else entry.record
         return inode
+
+    def entry_of(self, row: Row) -> Entry:
+        """What a row that was just read holds: of a version that is known, the same object."""
+        entry = self._young.get(row.key)
+        return entry if entry is not None and entry.since == row.since else entry_of(row)
 
     def note(self, keys: Iterable[Key], found: Mapping[Key, Entry]) -> None:
         """Learn from what was read, and from what was not there."""

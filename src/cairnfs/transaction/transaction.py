@@ -54,7 +54,7 @@ class Transaction(msgspec.Struct, eq=False):
     known_txid: int | None = None  # of itself, if it is solitary
     unused: Taken | None = None  # by a run of the same call, which lacked something
     taken: Taken = []
-    _new_inodes: set[int] = set()
+    new_inodes: set[int] = set()  # that it makes
     presumed: list[Key] = []  # to have no row
     # The latest snapshot that needs what is changed here; None: nobody has looked.
     covered: int | None = None
@@ -81,7 +81,7 @@ class Transaction(msgspec.Struct, eq=False):
             return self.writes[key]
         entry = self.reads.get(key)
         if entry is None:
-            entry = UNBORN if key[1] in self._new_inodes else self._view.entry(key)
+            entry = UNBORN if key[1] in self.new_inodes else self._view.entry(key)
             self.reads[key] = entry
             if entry.writer is not None:
                 self.saw_uncommitted = True
@@ -174,7 +174,7 @@ class Transaction(msgspec.Struct, eq=False):
 
         One that it makes has none but those.
         """
-        if id in self._new_inodes:
+        if id in self.new_inodes:
             added = self.added(id)
             counts = tuple(added.get(count, 0) for count in range(len(Count)))
             return Totals(counts, self.now_ms, 1, UNCOMMITTED)
@@ -194,7 +194,7 @@ class Transaction(msgspec.Struct, eq=False):
 
     def is_new(self, id: int) -> bool:
         """Whether this very transaction makes the inode."""
-        return id in self._new_inodes
+        return id in self.new_inodes
 
     def added(self, id: int) -> dict[int, int]:
         """What this transaction itself has added to a directory's totals so far."""
@@ -294,7 +294,7 @@ class Transaction(msgspec.Struct, eq=False):
     def next_inode_id(self) -> int:
         """The id of a new inode; ids of runs that fail are lost."""
         id = self.next_number("inode id")
-        self._new_inodes.add(id)
+        self.new_inodes.add(id)
         return id
 
     def next_number(self, counter: str) -> int:

@@ -30,7 +30,7 @@ from cairnfs.transaction.memos import Memo, Memos
 from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.records import encode, id_of, stamped
 from cairnfs.transaction.rows import PastView, find_lacking
-from cairnfs.transaction.seen_rows import Page, RowCache, entry_of
+from cairnfs.transaction.seen_rows import Page, RememberedRows, RowCache, entry_of
 from cairnfs.transaction.transaction import Transaction
 
 
@@ -43,10 +43,11 @@ class CommittedRows(Protocol):
 
     def find(self, key: Key) -> Entry | None: ...
 
-    @property
-    def memos(self) -> Memos | None:
-        """What was worked out from these rows, if they stay as they are for long enough."""
+    def recall(self, token: Hashable) -> Memo | None:
+        """What was worked out from rows, if these are still the same."""
         ...
+
+    def memorize(self, token: Hashable, memo: Memo) -> None: ...
 
     def keys_of_id(self, table: int, id: int) -> list[Key]: ...
 
@@ -58,14 +59,21 @@ class CommittedRows(Protocol):
 
 
 class LoadedRows:
-    """What was asked for and what was found, as of one moment."""
+    """What was asked for and what was found, as of one moment.
+
+    Versions that were seen before are those that are `remembered`: so they are not decoded again,
+    and what was worked out from them still holds.
+    """
 
     never_lacks = False
-    memos = None
 
-    def __init__(self, reading: Reading, found: Found) -> None:
+    def __init__(
+        self, reading: Reading, found: Found, remembered: RememberedRows | None = None
+    ) -> None:
         self._asked = set(reading.keys)
-        self.entries = {key: entry_of(row) for key, row in found.rows.items()}
+        self._remembered = remembered
+        entry_of_row = entry_of if remembered is None else remembered.entry_of
+        self.entries = {key: entry_of_row(row) for key, row in found.rows.items()}
         self._ids: dict[tuple[int, int], list[Key]] = {}
         self._scans = {
             scan: [(row.key, entry_of(row)) for row in rows] for scan, rows in found.scans.items()
@@ -97,6 +105,23 @@ class LoadedRows:
 
     def find(self, key: Key) -> Entry | None:
         return self.entries.get(key) or (NO_ENTRY if key in self._asked else None)
+
+    def recall(self, token: Hashable) -> Memo | None:
+        memo = None if self._remembered is None else self._remembered.recall(token)
+        if memo is None:
+            return None
+        entries = self.entries
+        for key, entry in memo.reads.items():
+            if entries.get(key) is not entry:
+                return None  # others have changed it, or it was not asked for
+        return memo
+
+    def memorize(self, token: Hashable, memo: Memo) -> None:
+        remembered = self._remembered
+        if remembered is not None and all(
+            remembered.find(key) is entry for key, entry in memo.reads.items()
+        ):  # else a commit has overtaken what was read
+            remembered.memorize(token, memo)
 
     def keys_of_id(self, table: int, id: int) -> list[Key]:
         try:
@@ -234,6 +259,7 @@ class Speculation:
         memos: Memos | None = None,
         moments: Moments | None = None,
     ) -> None:
+        """`memos` are those of what was worked out from rows of `committed`."""
         self.committed = committed
         self._moments = moments or Moments()
         self.latest_snapshot = self._moments.latest
@@ -256,11 +282,10 @@ class Speculation:
         return self._pending.get(key) or self.committed.find(key)
 
     def recall(self, token: Hashable) -> Memo | None:
-        return None if self.committed.memos is None else self._memos.find(token)
+        return self.committed.recall(token)
 
     def memorize(self, token: Hashable, memo: Memo) -> None:
-        if self.committed.memos is not None:
-            self._memos.note(token, memo)
+        self.committed.memorize(token, memo)
 
     @property
     def is_speculating(self) -> bool:
@@ -334,7 +359,8 @@ class Speculation:
                 self._note_id(key, record)
 
     def retire(self, transaction: Transaction, txid: int, rows: RowCache) -> None:
-        """The transaction is committed; those of its entries that are the newest go to `rows`."""
+        """The transaction is committed: its entries go to `rows`, and those that are the newest are
+        pending no more."""
         pending = self._pending
         for key, entry in transaction.written.items():
             if entry.record is None:
@@ -346,7 +372,7 @@ class Speculation:
             entry.before = None
             if pending.get(key) is entry:
                 del pending[key]
-                rows.replace(key, entry)
+            rows.replace(key, entry)
         if self._pending_ids is not None:
             for key, entry in transaction.written.items():
                 self._forget_id(key, entry)
