@@ -216,6 +216,9 @@ def test_a_name_has_at_most_255_bytes(fs: ScratchClient, name: str) -> None:
         fs.create(f"/{name}")
     assert fs.names("/") == []
     assert fs.mkdirs("/" + name[:127])
+    with pytest.raises(PathComponentTooLongException):
+        fs.rename("/" + name[:127], f"/{name}")
+    assert fs.names("/") == [name[:127]]
 
 
 def test_a_path_has_at_most_1000_levels_and_8000_characters(fast_fs: ScratchClient) -> None:

@@ -281,6 +281,11 @@ def add_directory(
 def add_inode(tx: Transaction, path: FsPath, parents: Sequence[Inode], inode: Inode) -> None:
     """Write a new inode under a name that is free; limits are checked here."""
     check_limits(tx, path, parents, inode.name)
+    put_inode(tx, inode)
+
+
+def put_inode(tx: Transaction, inode: Inode) -> None:
+    """Write an inode under a name that is free, and that was checked."""
     key = inode_key(inode.parent_id, inode.name)
     assert tx.get(key) is None, f"{key} is taken"
     tx.put(key, inode)
@@ -288,10 +293,7 @@ def add_inode(tx: Transaction, path: FsPath, parents: Sequence[Inode], inode: In
 
 def check_limits(tx: Transaction, path: FsPath, parents: Sequence[Inode], name: bytes) -> None:
     """The name may be added to the last of `parents`: not reserved, not too long, not too many."""
-    if path.is_reserved or path.snapshot_index >= 0:
-        path.check_not_reserved_for_creation()
-    if len(name) > COMPONENT_BYTES_MAX:
-        check_component_length(name, path.ancestor(len(parents) - 1))
+    check_name(path, parents, name)
     parent = parents[-1]
     if key_of(parent) in tx.writes:
         return  # made by this very call, hence empty
@@ -304,6 +306,14 @@ def check_limits(tx: Transaction, path: FsPath, parents: Sequence[Inode], name: 
                 f"The directory item limit of {path.text_to(len(parents) - 1)} is exceeded:"
                 f" limit={DIRECTORY_ITEMS_MAX} items={items}"
             )
+
+
+def check_name(path: FsPath, parents: Sequence[Inode], name: bytes) -> None:
+    """The name may be one of an entry of the last of `parents`."""
+    if path.is_reserved or path.snapshot_index >= 0:
+        path.check_not_reserved_for_creation()
+    if len(name) > COMPONENT_BYTES_MAX:
+        check_component_length(name, path.ancestor(len(parents) - 1))
 
 
 def _file_info(

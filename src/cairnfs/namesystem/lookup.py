@@ -222,7 +222,8 @@ def resolve_link_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Look
     lookup = resolve(tx, path)
     if path.is_reserved:
         _check_may_write(caller, path)
-    check_not_in_snapshot(lookup)
+    if lookup.path.snapshot_index >= 0:
+        check_not_in_snapshot(lookup)
     check_traverse(caller, lookup.ancestors, lookup.path)
     return lookup if lookup.missing else with_own_rows(tx, lookup)
 
@@ -238,13 +239,16 @@ def resolve_link_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Loo
     lookup = resolve(tx, path)
     if path.is_reserved:
         _check_may_write(caller, path)
-    check_not_in_snapshot(lookup)
+    if lookup.path.snapshot_index >= 0:
+        check_not_in_snapshot(lookup)
     check_traverse(caller, lookup.ancestors, lookup.path, creating=True)
     return with_own_rows(tx, lookup)
 
 
 def with_own_rows(tx: Transaction, lookup: Lookup) -> Lookup:
     """What is to be changed has rows of its own, also where it was shared with an origin."""
+    if not lookup.inodes[-1].is_virtual:  # and whatever is below a virtual one is virtual
+        return lookup
     inodes = materialize(tx, lookup.inodes)
     return lookup if inodes is lookup.inodes else msgspec.structs.replace(lookup, inodes=inodes)
 

@@ -179,6 +179,11 @@ def remove_entry(
     _change_entries(tx, ancestors, negative(counts), skip, _ONE_CHILD_LESS)
 
 
+def touch(tx: Transaction, directory: Inode) -> None:
+    """An entry of a directory changes its name: the directory holds what it held."""
+    tx.add(directory.id, (), mtime_ms=tx.now_ms)
+
+
 def charge(tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts) -> None:
     """Add to every directory of the path, if their quotas allow it."""
     _check_quotas(tx, path, ancestors, counts, 0)

@@ -20,7 +20,7 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem import inheritance
 from cairnfs.namesystem.delete import check_may_remove, detach
-from cairnfs.namesystem.directories import add_inode
+from cairnfs.namesystem.directories import add_inode, check_name, put_inode
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.layers import child_of, hide
 from cairnfs.namesystem.lookup import (
@@ -34,7 +34,7 @@ from cairnfs.namesystem.lookup import (
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_sticky, check_traverse
 from cairnfs.namesystem.policy_changes import note_move
-from cairnfs.namesystem.quotas import add_entry, remove_entry, subtree
+from cairnfs.namesystem.quotas import add_entry, remove_entry, subtree, touch
 from cairnfs.namesystem.snapshots import check_without_snapshots
 from cairnfs.store.base import Count
 from cairnfs.store.schema import Table
@@ -195,16 +195,8 @@ def move(
     if inode.is_directory:
         tx.require_alone()
     note_move(tx, source, destination, inode)
-    parent = destination.deepest
-    counts = subtree(tx, inode)
     old, new = source.ancestors, destination.ancestors
-    shared = 0  # directories above both
-    if not from_detached:
-        for a, b in zip(old, new, strict=False):
-            if a.id != b.id:
-                break
-            shared += 1
-        remove_entry(tx, old, counts, skip=shared)
+    parent = new[-1]
     tx.delete(key_of(inode))
     hide(tx, old[-1], inode.name, moved=inode.id)
     moved = replace(
@@ -214,6 +206,19 @@ def move(
         covered_txid=source.covered_txid,  # the inode's own included
         entered=_entered(inode, source.covered_txid, destination.covered_txid),
     )
+    if old[-1].id == parent.id and not from_detached:  # nowhere is there more or less than before
+        check_name(destination.path, new, moved.name)
+        put_inode(tx, moved)
+        touch(tx, parent)
+        return
+    counts = subtree(tx, inode)
+    shared = 0  # directories above both
+    if not from_detached:
+        for a, b in zip(old, new, strict=False):
+            if a.id != b.id:
+                break
+            shared += 1
+        remove_entry(tx, old, counts, skip=shared)
     add_inode(tx, destination.path, new, moved)
     add_entry(tx, destination.path, new, counts, skip=shared)
 

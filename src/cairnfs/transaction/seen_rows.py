@@ -185,7 +185,9 @@ class CachedRows(RowCache):
             totals = self._totals.get(id)
             if totals is None:
                 continue
-            counts = tuple(map(operator.add, totals.counts, addition.counts))
+            counts = totals.counts
+            if any(addition.counts):  # else an entry was renamed
+                counts = tuple(map(operator.add, counts, addition.counts))
             mtime_ms, touched = totals.mtime_ms, totals.touched
             if addition.writer is not None:
                 mtime_ms, touched = addition.mtime_ms, base + addition.writer.order
