@@ -1,8 +1,8 @@
 # Every habit of the project as one word. `make` alone lists them.
 #
 # Stamps inside .venv make a second run fast; they fall due again when the
-# declared or pinned dependencies change. `make PYTHON=/path/to/python3.12 setup`
-# chooses another interpreter.
+# declared or pinned dependencies change. `make clean` and then
+# `make PYTHON=/path/to/python3.12 setup` choose another interpreter.
 
 PYTHON  ?=
 VENV    := .venv
@@ -11,6 +11,9 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUNTIME := $(VENV)/.stamp-runtime
 SPARK   := $(VENV)/.stamp-spark
 DEVELOP := $(VENV)/.stamp-develop
+# Rather than what is first on PATH: distributions build theirs with profile-guided optimization,
+# with which a call takes a seventh less of the processor. (Elsewhere it may be a stub.)
+SYSTEM_PYTHON := $(if $(filter Linux,$(shell uname)),/usr/bin/python3)
 # Only folders that exist, so that checks work while the tree grows.
 CHECKED := $(wildcard src tests verification benchmarks scripts)
 
@@ -94,13 +97,11 @@ $(DEVELOP): pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) install -c constraints.txt -e '.[spark,dataframes,test,dev,verify]'
 	@touch $(RUNTIME) $(SPARK) $@
 
-# The first interpreter that is new enough and can make environments: rather the system's own,
-# which distributions build with profile-guided optimization (a call takes a seventh less of the
-# processor than with one that was built without). A name on PATH may be a shim that refuses to
-# run, so each candidate is tried.
+# The first interpreter that is new enough and can make environments. A name on PATH may be a
+# shim that refuses to run, so each candidate is tried.
 $(BIN)/python:
 	@new_enough=; chosen=; \
-	for candidate in $(or $(PYTHON),/usr/bin/python3 python3.11 python3.12 python3.13 python3.14 python3 python); do \
+	for candidate in $(or $(PYTHON),$(SYSTEM_PYTHON) python3.11 python3.12 python3.13 python3.14 python3 python); do \
 	    $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
 	    new_enough=$$candidate; \
 	    $$candidate -c 'import ensurepip, venv' >/dev/null 2>&1 || continue; \
@@ -111,5 +112,5 @@ $(BIN)/python:
 	elif [ -z "$$chosen" ]; then \
 	    echo "setup: $$new_enough lacks the venv module (on Debian: apt-get install python3-venv)" >&2; exit 1; \
 	fi; \
-	echo "setup: creating $(VENV) with $$($$chosen --version)"; \
+	echo "setup: creating $(VENV) with $$($$chosen --version) ($$chosen)"; \
 	rm -rf $(VENV); $$chosen -m venv $(VENV)

@@ -45,6 +45,21 @@ def test_a_renamed_inode_keeps_its_id_and_times_and_touches_both_parents(
     assert fs.info("/").mtime_ms == before.mtime_ms
 
 
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_within_one_directory_nothing_changes_but_the_name_and_its_time(
+    fs: ScratchClient, kind: str
+) -> None:
+    fs.write("/a/f" if kind == "file" else "/a/f/below", 7)
+    before, summary, root = fs.info("/a/f"), fs.get_content_summary("/a"), fs.info("/")
+    fs.clock.advance(9)
+    assert fs.rename("/a/f", "/a/g")
+    assert fs.names("/a") == ["g"]
+    assert fs.info("/a/g") == before
+    assert fs.info("/a").mtime_ms == fs.clock.now_ms()
+    assert fs.get_content_summary("/a") == summary
+    assert fs.info("/") == root
+
+
 def test_the_old_rename_goes_into_a_directory(fs: ScratchClient) -> None:
     fs.write("/f", 1)
     fs.mkdirs("/d/e")

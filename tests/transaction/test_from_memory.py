@@ -12,9 +12,14 @@ from cairnfs.config import NameNodeSettings
 from cairnfs.errors import AccessControlException, FileNotFoundException
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread, make_namespace
 from cairnfs.namesystem import lookup
+from cairnfs.store.base import Found, Key, Reading
 from cairnfs.testing.peers import PendingCalls
+from cairnfs.transaction.entries import Entry
+from cairnfs.transaction.memos import Memo
 from cairnfs.transaction.optimistic import OptimisticRunner
+from cairnfs.transaction.seen_rows import RememberedRows
 from cairnfs.transaction.trust import PAUSE_MIN
+from cairnfs.transaction.views import LoadedRows
 
 
 @pytest.fixture
@@ -180,20 +185,35 @@ def test_on_a_store_of_our_own_a_name_out_of_the_cache_is_found(
 def test_a_way_that_was_walked_is_not_walked_again(
     two: tuple[NameNodeThread, NameNodeThread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    namenode, _ = two
-    fs = namenode.client()
-    fs.mkdirs("/a/b/c")
-    fs.create("/a/b/c/f")
-    fs.complete("/a/b/c/f")
-    expected = fs.get_file_info("/a/b/c/f")
+    first, second = (namenode.client() for namenode in two)
+    first.mkdirs("/a/b/c")
+    first.create("/a/b/c/f")
+    first.complete("/a/b/c/f")
+    expected = second.get_file_info("/a/b/c/f")  # who has made nothing there
 
     def walk(*arguments: object) -> None:
         raise AssertionError("it is walked")
 
     monkeypatch.setattr(lookup, "_walk", walk)
-    before = reads(namenode)
-    assert fs.get_file_info("/a/b/c/f") == expected
-    assert reads(namenode) == before + 1  # but it is not answered from memory
+    before = reads(two[1])
+    assert second.get_file_info("/a/b/c/f") == expected
+    assert second.get_file_info("/a/b/c/missing") is None
+    assert reads(two[1]) == before + 2  # so it is not answered from memory
+
+
+def test_what_a_commit_has_overtaken_is_not_remembered() -> None:
+    key: Key = (0, 1, b"a")
+    remembered = RememberedRows(10)
+    older = LoadedRows(Reading(keys=[key]), Found(rows={}), remembered)
+    older.entries[key] = Entry("older", 1)
+    remembered.remember(key, Entry("newer", 2))
+    older.memorize("way", Memo("by the older", {key: older.entries[key]}))
+    assert remembered.recall("way") is None
+    newer = LoadedRows(Reading(keys=[key]), Found(), remembered)
+    newer.entries[key] = remembered.entry(key)
+    newer.memorize("way", Memo("by the newer", {key: newer.entries[key]}))
+    assert older.recall("way") is None
+    assert newer.recall("way") == Memo("by the newer", {key: Entry("newer", 2)})
 
 
 @pytest.mark.parametrize("change", ["chmod", "move", "replace", "delete"])

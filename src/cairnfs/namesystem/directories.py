@@ -1,8 +1,9 @@
 """Directories: making, listing and summing them up.
 
-Invariant: whatever appears in a directory goes through `add_inode`, which checks
-the limits, and `quotas.add_entry`, which checks the quotas and adds to the totals;
-the directory's own row does not change, so siblings never conflict.
+Invariant: whatever is added to a directory goes through `add_inode`, which checks
+the limits, and `quotas.add_entry`, which checks the quotas and adds to the totals; what
+only changes its name there, through `check_entry_name`, `put_inode` and `quotas.touch`.
+The directory's own row does not change, so siblings never conflict.
 """
 
 from __future__ import annotations
@@ -293,7 +294,7 @@ def put_inode(tx: Transaction, inode: Inode) -> None:
 
 def check_limits(tx: Transaction, path: FsPath, parents: Sequence[Inode], name: bytes) -> None:
     """The name may be added to the last of `parents`: not reserved, not too long, not too many."""
-    check_name(path, parents, name)
+    check_entry_name(path, parents, name)
     parent = parents[-1]
     if key_of(parent) in tx.writes:
         return  # made by this very call, hence empty
@@ -308,8 +309,8 @@ def check_limits(tx: Transaction, path: FsPath, parents: Sequence[Inode], name: 
             )
 
 
-def check_name(path: FsPath, parents: Sequence[Inode], name: bytes) -> None:
-    """The name may be one of an entry of the last of `parents`."""
+def check_entry_name(path: FsPath, parents: Sequence[Inode], name: bytes) -> None:
+    """An entry of the last of `parents` may have the name: not reserved, not too long."""
     if path.is_reserved or path.snapshot_index >= 0:
         path.check_not_reserved_for_creation()
     if len(name) > COMPONENT_BYTES_MAX:

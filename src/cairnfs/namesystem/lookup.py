@@ -247,16 +247,14 @@ def resolve_link_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Loo
 
 def with_own_rows(tx: Transaction, lookup: Lookup) -> Lookup:
     """What is to be changed has rows of its own, also where it was shared with an origin."""
-    if not lookup.inodes[-1].is_virtual:  # and whatever is below a virtual one is virtual
+    if not lookup.inodes[-1].is_virtual:
         return lookup
-    inodes = materialize(tx, lookup.inodes)
-    return lookup if inodes is lookup.inodes else msgspec.structs.replace(lookup, inodes=inodes)
+    return msgspec.structs.replace(lookup, inodes=materialize(tx, lookup.inodes))
 
 
 def check_not_in_snapshot(lookup: Lookup) -> None:
-    """Snapshots are as they were, for ever."""
-    index = lookup.path.snapshot_index
-    if index >= 0 and len(lookup.inodes) > index + 1:
+    """Of a path through `.snapshot`: snapshots are as they were, for ever."""
+    if len(lookup.inodes) > lookup.path.snapshot_index + 1:
         raise SnapshotAccessControlException(
             f"Modification on a read-only snapshot is disallowed: {lookup.path}"
         )

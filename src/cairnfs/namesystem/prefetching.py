@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cairnfs.namesystem.inodes import ROOT_ID, InodeId
-from cairnfs.namesystem.lookup import ROOT_KEY, inode_key
+from cairnfs.namesystem.lookup import ROOT_KEY, Way, inode_key
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
 from cairnfs.store.base import Reading
@@ -20,7 +20,7 @@ def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     reading = Reading(keys=[ROOT_KEY])
     for argument in _paths_among(arguments):
         path = argument.without_raw() if argument.is_reserved else argument
-        hint = _prefetch_remembered(path, hints, reading) or _prefetch(path, hints, reading)
+        hint = _prefetch(path, hints, reading)
         if not path.components:
             reading.totals.append(ROOT_ID)
         elif hint is not None and hint.is_directory:
@@ -28,22 +28,15 @@ def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     return reading
 
 
-def _prefetch_remembered(path: FsPath, hints: Hints, reading: Reading) -> HintedInode | None:
-    """The rows of a way that `lookup` remembers, and what is at its end, if that is known."""
-    memo = None if path.snapshot_index >= 0 else hints.recall(path.components[:-1])
-    if memo is None or not path.components:
-        return None
-    (*_, directory), _, _ = memo.value
-    key = (_INODES, directory.children_id, path.components[-1])
-    hint = hints.get(key)
-    if hint is not None:
-        reading.keys += memo.reads
-        reading.keys.append(key)
-    return hint
-
-
 def _prefetch(path: FsPath, hints: Hints, reading: Reading) -> HintedInode | None:
     """The rows along a path, as far as is known, and what is at its end."""
+    if path.components and path.snapshot_index < 0:
+        memo = hints.recall(path.components[:-1])
+        if memo is not None:
+            way: Way = memo.value
+            key = (_INODES, way[0][-1].children_id, path.components[-1])
+            reading.keys += [*memo.reads, key]
+            return hints.get(key)
     hint = hints.get(ROOT_KEY)
     parent_id: int = ROOT_ID if hint is None else hint.children_id
     for depth, name in enumerate(path.components):

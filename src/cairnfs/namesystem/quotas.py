@@ -180,7 +180,7 @@ def remove_entry(
 
 
 def touch(tx: Transaction, directory: Inode) -> None:
-    """An entry of a directory changes its name: the directory holds what it held."""
+    """A directory changes, but not what it holds: its time alone."""
     tx.add(directory.id, (), mtime_ms=tx.now_ms)
 
 

@@ -20,7 +20,7 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem import inheritance
 from cairnfs.namesystem.delete import check_may_remove, detach
-from cairnfs.namesystem.directories import add_inode, check_name, put_inode
+from cairnfs.namesystem.directories import add_inode, check_entry_name, put_inode
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.layers import child_of, hide
 from cairnfs.namesystem.lookup import (
@@ -188,7 +188,7 @@ def move(
     *,
     from_detached: bool = False,
 ) -> None:
-    """Take the inode out of one directory and put it into another.
+    """Give the inode another place: in another directory, or under another name in its own.
 
     `from_detached`: the first one is no longer part of the tree, and counted nowhere.
     """
@@ -207,7 +207,7 @@ def move(
         entered=_entered(inode, source.covered_txid, destination.covered_txid),
     )
     if old[-1].id == parent.id and not from_detached:  # nowhere is there more or less than before
-        check_name(destination.path, new, moved.name)
+        check_entry_name(destination.path, new, moved.name)
         put_inode(tx, moved)
         touch(tx, parent)
         return

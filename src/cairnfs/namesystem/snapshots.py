@@ -35,6 +35,7 @@ from cairnfs.namesystem.paths import (
     check_component_length,
 )
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
+from cairnfs.namesystem.quotas import touch
 from cairnfs.namesystem.snapshot_records import (
     ROOT_SNAPSHOT_KEY,
     Removal,
@@ -310,7 +311,7 @@ def take_as_it_was(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> 
 def take(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> None:
     tx.put(key_of(inode), _note(tx, lookup, inode, name, tx.txid))
     if inode.is_directory:
-        tx.add(inode.id, (), mtime_ms=tx.now_ms)
+        touch(tx, inode)
 
 
 def _note(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes, txid: int) -> Inode:

@@ -26,7 +26,7 @@ class Known:
         self.moments = Moments()
         self.trust = Trust()
         rows = self.cache or LoadedRows(Reading(), Found())
-        self.view = Speculation(rows, self.peeked, self.at_hand.memos, self.moments)
+        self.view = Speculation(rows, self.peeked, (self.cache or self.memory).memos, self.moments)
 
     def forget_committed(self) -> None:
         """Nothing that was seen can be relied on any more."""

@@ -34,11 +34,11 @@ class Look(Transaction, eq=False, kw_only=True):
         return self._rows.entry(key).since > txid
 
     def recall(self, token: Hashable) -> Any:
-        memo = self._rows.memos.find(token)
+        memo = self._rows.recall(token)
         return None if memo is None else memo.value
 
     def memorize(self, token: Hashable, value: Any, keys: Iterable[Key]) -> None:
-        self._rows.memos.note(token, Memo(value, {key: self._rows.entry(key) for key in keys}))
+        self._rows.memorize(token, Memo(value, {key: self._rows.entry(key) for key in keys}))
 
     def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
         page = self._rows.scan(Scan(table, a, after, limit))

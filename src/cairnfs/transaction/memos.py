@@ -3,7 +3,8 @@
 Calls go to the same few directories again and again.  The way there is the same for all
 of them as long as none of its rows is written, so it is walked once and then recalled.
 
-Invariant: a memo is of committed rows, and none of them has been written since.
+Invariant: a memo is of committed rows, and none of them has been written since, as far as this
+NameNode knows: on a shared store whoever recalls it has it confirmed or validated.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 from cairnfs.store.base import Key
+from cairnfs.transaction.entries import Entry
 
 MEMOS_MAX = 10_000
 
@@ -20,7 +22,7 @@ class Memo(NamedTuple):
     """A value, and the rows that it was worked out from."""
 
     value: Any
-    reads: dict[Key, Any]  # entries
+    reads: dict[Key, Entry]
 
 
 class Memos:

@@ -3,7 +3,8 @@
 `CachedRows` serves a store that this process alone writes to: a row once read
 stays true.  `RowsAtHand` are the same without a look into the store.
 `RememberedRows` are those of a shared store, as they were when last seen.  The last
-two are good for a try that is validated before it counts.
+two are good for a try that is validated before it counts; those of a shared store are also
+lent to calls that read, where what was just read is the version that is known.
 """
 
 from __future__ import annotations
@@ -95,6 +96,9 @@ class CachedRows(RowCache):
 
     Of a directory that was made lately all entries are here, since each was put here when it was
     committed: what is not here is not there.  So a new name in a new directory is known to be free.
+
+    Invariant: while an id is in `_made`, every row of INODES below it is here.  So every committed
+    entry comes here, and whoever drops one that has a record forgets all of `_made`.
     """
 
     never_lacks = True
@@ -102,7 +106,7 @@ class CachedRows(RowCache):
     def __init__(self, reads: LocalReads, entries_max: int) -> None:
         super().__init__(entries_max)
         self._reads = reads
-        self._made: set[int] = set()  # inodes, since the last time that rows were dropped
+        self._made: set[int] = set()  # ids that are new since rows were last dropped
         self._totals: dict[int, Totals] = {}
         self._pages: dict[tuple[int, int], dict[Scan, Page]] = {}  # by what they are pages of
         self._paged = 0  # pages, and entries in them
@@ -112,12 +116,13 @@ class CachedRows(RowCache):
         if entry is None:
             if self._old:
                 entry = super().find(key)
+            # Rows of other tables may have other numbers than inodes' before their names.
             if entry is None and key[0] == _INODES and key[1] in self._made:
                 entry = NO_ENTRY
         return entry
 
     def note_made(self, ids: set[int]) -> None:
-        """Inodes were made by what was just committed, and is here."""
+        """Inodes may have been made, by what was just committed and is here."""
         if len(self._made) >= self._generation_max:
             self._made.clear()
         self._made |= ids
@@ -186,7 +191,7 @@ class CachedRows(RowCache):
             if totals is None:
                 continue
             counts = totals.counts
-            if any(addition.counts):  # else an entry was renamed
+            if any(addition.counts):  # else its time alone, or nothing on balance
                 counts = tuple(map(operator.add, counts, addition.counts))
             mtime_ms, touched = totals.mtime_ms, totals.touched
             if addition.writer is not None:
@@ -232,7 +237,6 @@ class RowsAtHand:
 
     def __init__(self, cache: CachedRows) -> None:
         self._cache = cache
-        self.memos = cache.memos
         self.recall = cache.recall
         self.memorize = cache.memorize
         self.find = cache.find
@@ -260,7 +264,8 @@ class RememberedRows(RowCache):
     """Rows of a shared store as they were when last seen; anybody may have changed them since.
 
     Calls that change something are tried on them, and validated when they are
-    committed.  For the others they are hints of what to read (`hints.Hints`).
+    committed.  For the others they are hints of what to read (`hints.Hints`), and what
+    was read is compared with them.
     """
 
     never_lacks = False
@@ -291,14 +296,14 @@ class RememberedRows(RowCache):
 
     def entry_of(self, row: Row) -> Entry:
         """What a row that was just read holds: of a version that is known, the same object."""
-        entry = self._young.get(row.key)
+        entry = self._young.get(row.key) or self.find(row.key)
         return entry if entry is not None and entry.since == row.since else entry_of(row)
 
     def note(self, keys: Iterable[Key], found: Mapping[Key, Entry]) -> None:
         """Learn from what was read, and from what was not there."""
         for key in keys:
             entry = found.get(key)
-            known = self._young.get(key)
+            known = self._young.get(key) or self.find(key)
             if entry is None:
                 if known is not None or self._old:
                     self.forget(key)

@@ -54,7 +54,7 @@ class Transaction(msgspec.Struct, eq=False):
     known_txid: int | None = None  # of itself, if it is solitary
     unused: Taken | None = None  # by a run of the same call, which lacked something
     taken: Taken = []
-    new_inodes: set[int] = set()  # that it makes
+    new_inodes: set[int] = set()  # ids that it took: nothing was below them before
     presumed: list[Key] = []  # to have no row
     # The latest snapshot that needs what is changed here; None: nobody has looked.
     covered: int | None = None

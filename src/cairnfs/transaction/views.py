@@ -76,7 +76,8 @@ class LoadedRows:
         self.entries = {key: entry_of_row(row) for key, row in found.rows.items()}
         self._ids: dict[tuple[int, int], list[Key]] = {}
         self._scans = {
-            scan: [(row.key, entry_of(row)) for row in rows] for scan, rows in found.scans.items()
+            scan: [(row.key, entry_of_row(row)) for row in rows]
+            for scan, rows in found.scans.items()
         }
         self._totals = found.totals
         self._totals_asked = set(reading.totals)
@@ -84,7 +85,7 @@ class LoadedRows:
             rows = found.ids.get(pair, [])
             self._ids[pair] = [row.key for row in rows]
             for row in rows:
-                self.entries.setdefault(row.key, entry_of(row))
+                self.entries.setdefault(row.key, entry_of_row(row))
         for page in self._scans.values():
             self.entries.update(page)
         self._past = {
@@ -259,7 +260,8 @@ class Speculation:
         memos: Memos | None = None,
         moments: Moments | None = None,
     ) -> None:
-        """`memos` are those of what was worked out from rows of `committed`."""
+        """`memos` are what `committed` recalls from: what came from a row that is written is
+        forgotten there."""
         self.committed = committed
         self._moments = moments or Moments()
         self.latest_snapshot = self._moments.latest
@@ -372,6 +374,7 @@ class Speculation:
             entry.before = None
             if pending.get(key) is entry:
                 del pending[key]
+            # Also if there is a newer one: below a new inode, what `CachedRows` lacks is not there.
             rows.replace(key, entry)
         if self._pending_ids is not None:
             for key, entry in transaction.written.items():
