@@ -94,6 +94,15 @@ def test_of_a_directory_whose_entries_were_dropped_nothing_is_presumed(
         assert fs.get_file_info("/new/f") is not None
 
 
+def test_nothing_is_presumed_of_what_one_call_has_made_if_it_is_more_than_there_is_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "CACHE_ENTRIES_MAX", 10)
+    with scratch_namespace(tmp_path) as fs:
+        fs.mkdirs("/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p")
+        assert fs.get_file_info("/a/b") is not None
+
+
 def test_of_a_cache_that_was_cleared_nothing_is_presumed(tmp_path: Path) -> None:
     with scratch_namespace(tmp_path) as fs:
         fs.mkdirs("/new/f")

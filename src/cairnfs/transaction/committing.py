@@ -150,13 +150,13 @@ class Committer:
         rows = self._cache or self._known.memory
         for run in group.runs:
             transaction = run.transaction
+            if self._cache is not None and transaction.new_inodes:
+                self._cache.note_made(transaction.new_inodes)
             self._view.retire(transaction, base + transaction.order, rows)
             if transaction.dropped:
                 self._known.moments.is_outdated = True  # a pin may be among what is gone
                 if self._cache is not None:
                     self._cache.drop_totals(transaction.dropped)
-            if self._cache is not None and transaction.new_inodes:
-                self._cache.note_made(transaction.new_inodes)
         if self._cache is not None:
             self._cache.add_totals(group.totals, base, group.size)
         self._view.groups = [self.group]

@@ -122,7 +122,10 @@ class CachedRows(RowCache):
         return entry
 
     def note_made(self, ids: set[int]) -> None:
-        """Inodes may have been made, by what was just committed and is here."""
+        """Inodes may have been made, by what was just committed.
+
+        To be told before its rows come here: they may be more than there is room for.
+        """
         if len(self._made) >= self._generation_max:
             self._made.clear()
         self._made |= ids
