@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,21 @@ from cairnfs.namenode.embedded import ClientProtocol
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import ROOT_KEY, inode_key
 from cairnfs.store.base import Key, Row
-from cairnfs.testing.scratch import scratch_namespace
+from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 from cairnfs.transaction import known, seen_rows
 from cairnfs.transaction.entries import NO_ENTRY, Entry
 from cairnfs.transaction.optimistic import OptimisticRunner
 from cairnfs.transaction.seen_rows import CachedRows
 from cairnfs.transaction.transaction import Transaction
 from cairnfs.transaction.views import Speculation
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScratchClient]:
+    """A namespace of whose rows no more than two times ten are kept."""
+    monkeypatch.setattr(known, "CACHE_ENTRIES_MAX", 20)
+    with scratch_namespace(tmp_path) as fs:
+        yield fs
 
 
 def cache_of(fs: ClientProtocol) -> CachedRows:
@@ -54,7 +63,6 @@ def test_a_name_in_a_new_directory_is_known_to_be_free(
         fs.mkdirs("/new")
         cache = cache_of(fs)
         key = inode_key(id_of(fs, "/new"), b"f")
-
         row, find_changed = cache._reads.row, cache._reads._find_changed
 
         def look(asked: Key) -> Row | None:
@@ -79,28 +87,24 @@ def test_a_name_in_a_new_directory_is_known_to_be_free(
 
 
 def test_of_a_directory_whose_entries_were_dropped_nothing_is_presumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: ScratchClient,
 ) -> None:
-    monkeypatch.setattr(known, "CACHE_ENTRIES_MAX", 200)
-    with scratch_namespace(tmp_path) as fs:
-        for number in range(250):
-            fs.mkdirs(f"/old/{number}")
-        fs.mkdirs("/new/f")
-        id = id_of(fs, "/new")
-        assert id in cache_of(fs)._made
-        for number in range(250):  # which makes nothing, but drops rows
-            assert fs.get_file_info(f"/old/{number}") is not None
-        assert id not in cache_of(fs)._made
-        assert fs.get_file_info("/new/f") is not None
+    for number in range(25):
+        small.mkdirs(f"/old/{number}")
+    small.mkdirs("/new/f")
+    id = id_of(small, "/new")
+    assert id in cache_of(small)._made
+    for number in range(25):  # which makes nothing, but drops rows
+        assert small.get_file_info(f"/old/{number}") is not None
+    assert id not in cache_of(small)._made
+    assert small.get_file_info("/new/f") is not None
 
 
 def test_nothing_is_presumed_of_what_one_call_has_made_if_it_is_more_than_there_is_room_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: ScratchClient,
 ) -> None:
-    monkeypatch.setattr(known, "CACHE_ENTRIES_MAX", 10)
-    with scratch_namespace(tmp_path) as fs:
-        fs.mkdirs("/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p")
-        assert fs.get_file_info("/a/b") is not None
+    small.mkdirs("/a" + "/below" * 30)
+    assert small.get_file_info("/a/below") is not None
 
 
 def test_of_a_cache_that_was_cleared_nothing_is_presumed(tmp_path: Path) -> None:
@@ -110,15 +114,11 @@ def test_of_a_cache_that_was_cleared_nothing_is_presumed(tmp_path: Path) -> None
         assert fs.get_file_info("/new/f") is not None
 
 
-def test_new_inodes_that_are_gone_are_not_kept_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(known, "CACHE_ENTRIES_MAX", 40)
-    with scratch_namespace(tmp_path) as fs:
-        for _ in range(100):
-            fs.create("/f")
-            fs.delete("/f")
-        assert len(cache_of(fs)._made) <= 20
+def test_new_inodes_that_are_gone_are_not_kept_for_ever(small: ScratchClient) -> None:
+    for _ in range(50):
+        small.create("/f")
+        small.delete("/f")
+    assert len(cache_of(small)._made) <= 10
 
 
 def test_a_committed_row_is_there_when_what_was_to_replace_it_is_withdrawn(tmp_path: Path) -> None:

@@ -112,13 +112,10 @@ class CachedRows(RowCache):
         self._paged = 0  # pages, and entries in them
 
     def find(self, key: Key) -> Entry | None:
-        entry = self._young.get(key)
-        if entry is None:
-            if self._old:
-                entry = super().find(key)
-            # Rows of other tables may have other numbers than inodes' before their names.
-            if entry is None and key[0] == _INODES and key[1] in self._made:
-                entry = NO_ENTRY
+        entry = super().find(key)
+        # Rows of other tables may have other numbers than inodes' before their names.
+        if entry is None and key[0] == _INODES and key[1] in self._made:
+            return NO_ENTRY
         return entry
 
     def note_made(self, ids: set[int]) -> None:
@@ -299,14 +296,14 @@ class RememberedRows(RowCache):
 
     def entry_of(self, row: Row) -> Entry:
         """What a row that was just read holds: of a version that is known, the same object."""
-        entry = self._young.get(row.key) or self.find(row.key)
+        entry = self.find(row.key)
         return entry if entry is not None and entry.since == row.since else entry_of(row)
 
     def note(self, keys: Iterable[Key], found: Mapping[Key, Entry]) -> None:
         """Learn from what was read, and from what was not there."""
         for key in keys:
             entry = found.get(key)
-            known = self._young.get(key) or self.find(key)
+            known = self.find(key)
             if entry is None:
                 if known is not None or self._old:
                     self.forget(key)
