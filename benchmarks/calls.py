@@ -21,12 +21,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 from google.protobuf.message import Message
 
 from cairnfs.config import FormatSettings, NameNodeSettings
 from cairnfs.namenode.__main__ import SERVICES
+from cairnfs.namenode.client_sockets import ClientSocket
 from cairnfs.namenode.embedded import NameNodeThread, make_namespace
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import sqlite_url
@@ -76,27 +77,17 @@ def make_request(call: str, number: int) -> tuple[str, Message]:
     return "delete", pb.DeleteRequestProto(src=moved, recursive=False)
 
 
-class Transport(asyncio.Transport):
-    """Where a connection writes its replies."""
+class KeptReplies:
+    """In place of a client's socket: what is written to it is kept."""
+
+    address = "127.0.0.1"
+    is_closing = False
 
     def __init__(self) -> None:
-        super().__init__()
-        self.written: list[bytes] = []
+        self.data: list[bytes] = []
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self if name == "socket" else ("127.0.0.1", 0)
-
-    def setsockopt(self, *arguments: int) -> None:
-        """As a socket is asked to."""
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """There is no limit."""
-
-    def is_closing(self) -> bool:
-        return False
-
-    def write(self, data: Any) -> None:
-        self.written.append(data)
+    def write(self, data: bytes) -> None:
+        self.data.append(data)
 
 
 class Client:
@@ -106,10 +97,9 @@ class Client:
         self._end = ClientConnection(
             CLIENT_PROTOCOL, client_id=bytes([id]) * 16, user=server.namenode.superuser
         )
-        self._connection = RpcConnection(server)
-        self._transport = Transport()
+        self._replies = KeptReplies()
+        self._connection = RpcConnection(server, cast(ClientSocket, self._replies))
         self._call_ids = itertools.count()
-        self._connection.connection_made(self._transport)
         self.send(self._end.encode_opening())
 
     def encode(self, call: str, number: int) -> bytes:
@@ -117,17 +107,16 @@ class Client:
         return self._end.encode_call(next(self._call_ids), CLIENT_PROTOCOL[name], request)
 
     def send(self, data: bytes) -> None:
-        self._connection.get_buffer(-1)[: len(data)] = data
-        self._connection.buffer_updated(len(data))
+        self._connection.receive(data)
 
     @property
     def is_answered(self) -> bool:
-        return bool(self._transport.written)
+        return bool(self._replies.data)
 
     def check_reply(self) -> None:
-        (event,) = self._end.receive_data(b"".join(self._transport.written))
+        (event,) = self._end.receive_data(b"".join(self._replies.data))
         assert isinstance(event, Reply), event
-        self._transport.written.clear()
+        self._replies.data.clear()
 
 
 async def measure(

@@ -96,12 +96,23 @@ def test_a_client_that_does_not_read_costs_bounded_memory(server: RunningServer)
         assert sent < 200_000, "the server never stopped reading"
         assert other.call("getFileInfo", STAT_ROOT).HasField("fs")
         (connection,) = [each for each in server.server._connections if not each._client_reads]
-        unsent = connection._transport.get_write_buffer_size()
+        unsent = len(connection._client._unsent)
         reply_bytes_max = 100_000
         assert unsent < UNSENT_BYTES_MAX + (CALLS_UNDER_WAY_MAX + 1) * reply_bytes_max
         deaf.socket.settimeout(20)
         assert len(deaf.wait(0).dirList.partialListing) == 500
         assert len(deaf.wait(3 * CALLS_UNDER_WAY_MAX).dirList.partialListing) == 500
+
+
+def test_a_client_that_sends_nothing_more_is_answered(server: RunningServer) -> None:
+    made = pb.MkdirsRequestProto(src="/last", createParent=True)
+    made.masked.perm = 0o755
+    for count in (1, 20):
+        with server.connect() as client:
+            ids = [client.send("mkdirs", made) for _ in range(count)]
+            client.socket.shutdown(socket.SHUT_WR)
+            assert all(client.wait(id).result for id in ids)
+            assert client.socket.recv(1) == b""
 
 
 def test_clients_that_stall_or_send_garbage_disturb_nobody(server: RunningServer) -> None:

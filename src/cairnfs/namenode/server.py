@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from cairnfs.errors import AuthorizationException, UnsupportedOperationException
+from cairnfs.namenode.client_sockets import ClientSocket, ClientSockets
 from cairnfs.namenode.groups import UnixGroups
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.service import Handler, IncomingCall, Service
@@ -31,13 +32,11 @@ from cairnfs.wire.rpc import Call, Closed, ConnectionContext, Send, ServerConnec
 
 log = logging.getLogger(__name__)
 
-RECEIVED_BYTES_MAX = 64 << 10  # in one read
 CALLS_UNDER_WAY_MAX = 128  # of one connection
 UNSENT_BYTES_MAX = 4 << 20  # of one connection, and what the calls under way add to it
 IDLE_LIMIT_S = 20.0  # twice ipc.client.connection.maxidletime
 IDLE_CONNECTIONS_MAX = 4000  # ipc.client.idlethreshold: as many may be idle for longer
 STOP_LIMIT_S = 5.0  # for calls under way to be answered, and the answers to be read
-BACKLOG = 256  # ipc.server.listen.queue.size
 
 
 class RpcServer:
@@ -61,10 +60,9 @@ class RpcServer:
             for method in service.protocol.methods.values():
                 self.handlers[method] = service.handlers.get(method, _refuse)
         self.methods = MethodTable(protocols)
-        self.buffer = memoryview(bytearray(RECEIVED_BYTES_MAX))
         self._impersonators = frozenset(impersonators)
         self._connections: set[RpcConnection] = set()
-        self._listener: asyncio.Server | None = None
+        self._clients: ClientSockets | None = None
         self._sweep: asyncio.TimerHandle | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -74,12 +72,11 @@ class RpcServer:
     async def start_on(self, sock: socket.socket) -> int:
         """The same on a port that was taken before."""
         _allow_many_connections()
+        self._clients = ClientSockets(self._serve, UNSENT_BYTES_MAX)
+        self._clients.listen(sock)
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(
-            lambda: RpcConnection(self), sock=sock, backlog=BACKLOG
-        )
         self._sweep = loop.call_later(IDLE_LIMIT_S, self._sweep_connections)
-        return cast(int, self._listener.sockets[0].getsockname()[1])
+        return cast(int, sock.getsockname()[1])
 
     async def stop(self) -> None:
         """Take up no more calls, and end the connections when those under way are answered.
@@ -87,8 +84,8 @@ class RpcServer:
         So first this, then the NameNode is stopped; or the other way round, which answers
         what arrives meanwhile with StandbyException.
         """
-        if self._listener is not None:
-            self._listener.close()
+        if self._clients is not None:
+            self._clients.stop_listening()
         if self._sweep is not None:
             self._sweep.cancel()
         for connection in list(self._connections):
@@ -100,6 +97,9 @@ class RpcServer:
                 for connection in list(self._connections):
                     connection.abort()
             await asyncio.sleep(0.01)
+        if self._clients is not None:
+            self._clients.close()
+            self._clients = None
 
     @property
     def open_connections(self) -> int:
@@ -115,9 +115,6 @@ class RpcServer:
         """Calls that have arrived, and wait for others of their connection to be answered."""
         return sum(connection.calls_waiting for connection in self._connections)
 
-    def opened(self, connection: RpcConnection) -> None:
-        self._connections.add(connection)
-
     def ended(self, connection: RpcConnection) -> None:
         self._connections.discard(connection)
 
@@ -126,6 +123,11 @@ class RpcServer:
         if context.real_user is not None and context.real_user != context.user:
             self._check_impersonation(context.real_user, context.user, address)
         return self._caller(context.user, address)
+
+    def _serve(self, client: ClientSocket) -> RpcConnection:
+        connection = RpcConnection(self, client)
+        self._connections.add(connection)
+        return connection
 
     def _check_impersonation(self, real_user: str, user: str, address: str) -> None:
         if (
@@ -148,15 +150,12 @@ class RpcServer:
         self._sweep = loop.call_later(IDLE_LIMIT_S, self._sweep_connections)
 
 
-class RpcConnection(asyncio.BufferedProtocol):
-    """One client's connection.
+class RpcConnection:
+    """One client's connection: its calls, over the bytes of its socket."""
 
-    All of them are read into one buffer, a moment each: a new one of asyncio's usual size for
-    each read costs more than the whole rest of a call.
-    """
-
-    def __init__(self, server: RpcServer) -> None:
+    def __init__(self, server: RpcServer, client: ClientSocket) -> None:
         self._server = server
+        self._client = client
         self.namenode = server.namenode
         self.groups = server.groups
         self.calls = server.namenode.calls
@@ -164,11 +163,9 @@ class RpcConnection(asyncio.BufferedProtocol):
         self.ugi = ""
         self.proto = "rpc"
         self._handlers: Mapping[Method, Handler] = server.handlers
-        self._buffer = server.buffer
         self._machine = ServerConnection(server.methods, self._authorize)
         self._loop = asyncio.get_running_loop()
         self._caller: Caller | None = None
-        self._address = ""
         self._under_way = 0
         self._events: deque[ServerEvent] = deque()  # that wait for calls under way to end
         self._replies: list[bytes] = []  # to be sent in this turn of the loop
@@ -177,23 +174,10 @@ class RpcConnection(asyncio.BufferedProtocol):
         self._was_idle = False
         self._closing = False
 
-    # From the transport.
+    # From the socket.
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
-        self._transport.get_extra_info("socket").setsockopt(
-            socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
-        )
-        peer = self._transport.get_extra_info("peername")
-        self._address = peer[0] if peer else ""  # it may be gone already
-        self._server.opened(self)
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        for event in self._machine.receive_data(bytes(self._buffer[:nbytes])):
+    def receive(self, data: bytes) -> None:
+        for event in self._machine.receive_data(data):
             if self._events or not self._may_take_up_more:
                 self._events.append(event)
             elif type(event) is Call:
@@ -202,6 +186,9 @@ class RpcConnection(asyncio.BufferedProtocol):
                 self._take_up(event)
         if self._events:
             self._pause_or_resume()
+
+    def end_received(self) -> None:
+        self.close_when_answered()
 
     def pause_writing(self) -> None:
         self._client_reads = False
@@ -225,12 +212,12 @@ class RpcConnection(asyncio.BufferedProtocol):
             if not self._replies:
                 self._loop.call_soon(self._send_replies)
             self._replies.append(reply)
-        elif not self._transport.is_closing():
-            self._transport.write(reply)
+        else:
+            self._client.write(reply)
         if self._events and self._under_way == CALLS_UNDER_WAY_MAX // 2:
             self._loop.call_soon(self._take_up_more)
         if self._closing and not self._under_way:
-            self._loop.call_soon(self._transport.close)
+            self._loop.call_soon(self._client.close)
 
     # From the server.
 
@@ -255,27 +242,26 @@ class RpcConnection(asyncio.BufferedProtocol):
     def close_when_answered(self) -> None:
         self._closing = True
         self._events.clear()
-        if not self._transport.is_closing():
-            self._transport.pause_reading()
+        self._client.pause_reading()
         if not self._under_way:
             self._send_replies()  # those of this turn of the loop
-            self._transport.close()
+            self._client.close()
 
     def abort(self) -> None:
-        self._transport.abort()
+        self._client.abort()
 
     def _authorize(self, context: ConnectionContext) -> None:
-        self._caller = self._server.identify(context, self._address)
+        self._caller = self._server.identify(context, self._client.address)
         self.ugi = describe_user(context.user, context.real_user)
 
     def _take_up(self, event: ServerEvent) -> None:
         if type(event) is Call:
             self._begin(event)
         elif type(event) is Send:
-            self._transport.write(event.data)
+            self._client.write(event.data)
         elif type(event) is Closed:
-            log.info("the connection of %s ends: %s", self._address, event.error)
-            self._transport.close()
+            log.info("the connection of %s ends: %s", self._client.address, event.error)
+            self._client.close()
 
     def _begin(self, event: Call) -> None:
         """Let the call be handled; what becomes of it, `send_reply` is told."""
@@ -306,19 +292,19 @@ class RpcConnection(asyncio.BufferedProtocol):
     def _pause_or_resume(self) -> None:
         """Read from the client as long as it reads and has not too much under way."""
         reads = self._client_reads and not self._events
-        if reads is self._reads or self._closing or self._transport.is_closing():
+        if reads is self._reads or self._closing or self._client.is_closing:
             return
         self._reads = reads
         if reads:
-            self._transport.resume_reading()
+            self._client.resume_reading()
         else:
-            self._transport.pause_reading()
+            self._client.pause_reading()
 
     def _send_replies(self) -> None:
         replies = b"".join(self._replies)
         self._replies.clear()
-        if replies and not self._transport.is_closing():
-            self._transport.write(replies)
+        if replies:
+            self._client.write(replies)
 
 
 def _refuse(call: IncomingCall, request: object) -> None:
