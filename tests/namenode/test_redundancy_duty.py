@@ -136,14 +136,60 @@ def test_a_replica_that_is_corrupt_is_replaced(cluster: FakeCluster) -> None:
     cluster.add("a", "b", "c", "d")
     block = cluster.write("/f")
     bad = cluster.nodes[cluster.holders(block)[0]]
-    bad.disk[f"DS-{bad.name}-0"][block.id] = OnDisk(
-        block.generation_stamp, block.length_bytes, is_rotten=True
-    )
-    report_bad(bad, block)
+    rot(bad, block)
     cluster.live(4)
     assert bad.told == [block.id]
     assert cluster.holders(block) == sorted(node.name for node in others(cluster, bad.name))
     cluster.check_calm()
+
+
+def test_a_replica_that_is_corrupt_is_not_good_after_the_death_of_its_node(
+    cluster: FakeCluster,
+) -> None:
+    """It comes back with what it had, and reports it: what is wrong with it, it does not know."""
+    cluster.add("a", "b", "c", "d")
+    block = cluster.write("/f", replication=2)
+    bad = cluster.nodes[cluster.holders(block)[0]]
+    rot(bad, block)
+    cluster.bury(bad)
+    cluster.live(3)
+    good = cluster.holders(block)
+    assert len(good) == 2
+    assert not cluster.checks()
+
+    bad.come()
+    assert cluster.located("/f") == good
+    cluster.live(3)
+    assert bad.told == [block.id]
+    assert bad.find(block.id) is None
+    assert cluster.holders(block) == good
+    cluster.check_calm()
+
+
+def test_a_corrupt_replica_of_the_dead_may_be_needed_after_all(
+    sqlite_cluster: FakeCluster,
+) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    block = cluster.write("/f", replication=2)
+    bad = cluster.nodes[cluster.holders(block)[0]]
+    rot(bad, block)
+    cluster.bury(bad)
+    cluster.live(3)
+    cluster.bury(*others(cluster, bad.name))
+    bad.come()
+    cluster.live(3)
+    assert bad.told == []
+    assert bad.find(block.id) is not None
+    assert cluster.checks() == {CheckQueue.CORRUPT: 1}
+
+
+def rot(node: FakeDataNode, block: Block) -> None:
+    """A replica goes bad, and somebody notices."""
+    node.disk[f"DS-{node.name}-0"][block.id] = OnDisk(
+        block.generation_stamp, block.length_bytes, is_rotten=True
+    )
+    report_bad(node, block)
 
 
 def report_bad(node: FakeDataNode, block: Block, stamp: int | None = None) -> None:
@@ -190,10 +236,7 @@ def test_as_many_nodes_as_replicas_heal_after_corruption(sqlite_cluster: FakeClu
     nodes = cluster.add("a", "b", "c")
     block = cluster.write("/f")
     for node in nodes[:2]:
-        node.disk[f"DS-{node.name}-0"][block.id] = OnDisk(
-            block.generation_stamp, block.length_bytes, is_rotten=True
-        )
-        report_bad(node, block)
+        rot(node, block)
     cluster.live(8)
     assert cluster.holders(block) == ["a", "b", "c"]
     assert not any(

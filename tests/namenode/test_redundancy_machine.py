@@ -21,8 +21,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.namenode.datanodes import FakeCluster, FakeDataNode, OnDisk, fake_cluster
-from tests.namenode.test_redundancy_duty import report_bad
+from tests.namenode.datanodes import FakeCluster, FakeDataNode, fake_cluster
+from tests.namenode.test_redundancy_duty import rot
 
 from cairnfs.blocks.records import Block
 from cairnfs.wire.proto import datanode_pb2 as pb
@@ -140,8 +140,7 @@ class RedundancyMachine(RuleBasedStateMachine):
         if found is None or not is_elsewhere:
             return
         if node.is_up:
-            node.disk[f"DS-{name}-0"][block.id] = OnDisk(found.stamp, found.length, 0, True)
-            report_bad(node, block)
+            rot(node, block)
         else:
             del node.disk[f"DS-{name}-0"][block.id]
 
@@ -227,7 +226,7 @@ def test_nothing_is_lost_and_all_is_well_in_the_end() -> None:
     run_state_machine_as_test(
         RedundancyMachine,
         settings=settings(
-            max_examples=12,
+            max_examples=40,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

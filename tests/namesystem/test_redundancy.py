@@ -17,11 +17,17 @@ from cairnfs.blocks.records import (
     CheckQueue,
     DataNode,
     Replica,
+    ReplicaStatus,
     StorageNumber,
     check_key,
 )
 from cairnfs.blocks.registration import ReportedStorage, add_storages, register_datanode
-from cairnfs.blocks.reports import ReplicaChange, ReportedReplica, receive_changes
+from cairnfs.blocks.reports import (
+    ReplicaChange,
+    ReportedReplica,
+    mark_corrupt,
+    receive_changes,
+)
 from cairnfs.config import Control
 from cairnfs.namesystem import file_blocks, files
 from cairnfs.namesystem.inodes import InodeId
@@ -208,14 +214,26 @@ def test_a_deletion_needs_what_it_was_planned_with(cluster: Cluster) -> None:
 
 
 def test_what_was_given_up_is_forgotten_without_a_trace(cluster: Cluster) -> None:
-    block = cluster.write("/f", replication=2)
+    block = cluster.write("/f")
     cluster.fs.set_replication("/f", 1)
-    cluster.run(forget_replicas, block.id, [cluster.storages[0], StorageNumber(99)])
+    silent, broken, left = cluster.storages
+    cluster.run(forget_replicas, block.id, [silent, StorageNumber(99)], [broken])
     facts = cluster.inspect(block)
-    assert facts.replicas == [
-        (cluster.storages[1], Replica(block.id, block.generation_stamp, LENGTH))
-    ]
+    assert facts.replicas == [(left, Replica(block.id, block.generation_stamp, LENGTH))]
     assert not facts.deleting
+
+
+def test_what_was_bad_on_a_node_that_was_given_up_is_to_be_deleted(cluster: Cluster) -> None:
+    block = cluster.write("/f")
+    silent, broken, left = cluster.storages
+    for storage in (silent, broken):
+        cluster.run(mark_corrupt, storage, block.id, block.generation_stamp)
+    cluster.run(forget_replicas, block.id, [silent], [broken])
+    facts = cluster.inspect(block)
+    assert [storage for storage, _ in facts.replicas] == [left]
+    assert [(storage, order.replica.status) for storage, order in facts.deleting] == [
+        (silent, ReplicaStatus.CORRUPT)
+    ]
 
 
 def test_deleting_takes_everything_along(cluster: Cluster) -> None:

@@ -229,10 +229,10 @@ class Redundancy:
             self._order(facts, plan.copy)
         if (plan.deletions or plan.invalidations) and await self._drop(facts, view, plan):
             return []  # it is new again
-        lost = self._given_up(facts)
-        queue = self._queue_of(view, plan, len(lost))
-        if queue is None and lost:
-            await run(self._runner, Call(forget_replicas, (facts.block.id, lost)))
+        silent, broken = self._given_up(facts)
+        queue = self._queue_of(view, plan, len(silent) + len(broken))
+        if queue is None and (silent or broken):
+            await run(self._runner, Call(forget_replicas, (facts.block.id, silent, broken)))
         return [(facts.block.id, facts.news, queue)]
 
     def _queue_of(self, view: BlockView, plan: BlockPlan, given_up: int) -> CheckQueue | None:
@@ -278,17 +278,21 @@ class Redundancy:
             delete_hint="" if facts.news is None else facts.news.delete_hint,
         )
 
-    def _given_up(self, facts: BlockFacts) -> list[StorageNumber]:
-        """The storages that had the block, and are not expected to have it any more."""
-        lost = []
+    def _given_up(self, facts: BlockFacts) -> tuple[list[StorageNumber], list[StorageNumber]]:
+        """The storages that had the block, and are not expected to have it any more.
+
+        First those of DataNodes that are silent, then volumes that broke under others.
+        """
+        silent, broken = [], []
         for storage, _ in facts.replicas:
             found = self._datanodes.storage(storage)
             if found is not None:
                 node, _ = found
-                is_silent = node.is_given_up and not self._datanodes.is_alive(node)
-                if is_silent or storage in node.given_up:
-                    lost.append(storage)
-        return lost
+                if node.is_given_up and not self._datanodes.is_alive(node):
+                    silent.append(storage)
+                elif storage in node.given_up:
+                    broken.append(storage)
+        return silent, broken
 
     # Copies and deletions.
 

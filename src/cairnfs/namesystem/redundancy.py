@@ -19,6 +19,7 @@ from cairnfs.blocks.records import (
     CheckQueue,
     Invalidation,
     Replica,
+    ReplicaStatus,
     StorageNumber,
     check_key,
     replica_key,
@@ -115,11 +116,25 @@ def drop_replicas(
 
 
 @operation()
-def forget_replicas(tx: Transaction, block_id: BlockId, storages: Sequence[StorageNumber]) -> None:
-    """What DataNodes had that were given up; should they come back, they will report it."""
-    for storage in storages:
+def forget_replicas(
+    tx: Transaction,
+    block_id: BlockId,
+    silent: Sequence[StorageNumber],
+    broken: Sequence[StorageNumber],
+) -> None:
+    """What was on DataNodes that were given up, and on volumes that broke.
+
+    Should such a DataNode come back, it will report what it has, but not what is bad of it: that
+    it is to delete then, or it would be taken for good, and a good one for one too many.
+    """
+    for storage in (*silent, *broken):
         key = replica_key(storage, block_id)
-        if tx.get(key) is not None:
+        replica: Replica | None = tx.get(key)
+        if replica is None:
+            continue
+        if replica.status is ReplicaStatus.CORRUPT and storage in silent:
+            invalidate(tx, storage, replica)
+        else:
             tx.delete(key)
 
 
