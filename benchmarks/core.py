@@ -154,8 +154,7 @@ class Scene:
         return Request(files.complete, (FsPath.parse(self._created[i]), HOLDER, None, 0))
 
     def _stat(self, i: int) -> Request:
-        path = self._closed[i % len(self._closed)]
-        return Request(directories.get_file_info, (FsPath.parse(path),))
+        return stat_of(self._closed[i % len(self._closed)])
 
     def _list(self, i: int) -> Request:
         path = FsPath.parse(f"/listed/d{i % self._spread}")
@@ -195,6 +194,10 @@ def create_of(path: str) -> Request:
     flags = files.CreateFlag.CREATE.value
     arguments = (FsPath.parse(path), 0o644, None, HOLDER, flags, True, 3, BLOCK_SIZE_BYTES)
     return Request(files.create, arguments)
+
+
+def stat_of(path: str) -> Request:
+    return Request(directories.get_file_info, (FsPath.parse(path),))
 
 
 def create_and_complete_of(path: str) -> Request:

@@ -21,10 +21,13 @@ A store knows keys, not directories.  It keeps
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeVar
+from itertools import chain
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from cairnfs.store.schema import Table
 
@@ -244,6 +247,8 @@ class Batch:
     knows_its_rows: bool = False
     """Whoever made it is the only one that writes, and knows which rows there are: only `reads`,
     if any, are to be compared."""
+    encoded_changes: list[Any] | None = field(default=None, compare=False, repr=False)
+    """As the store, whose own affair it is, has made them in `Store.prepare`."""
 
 
 def new_keys(batch: Batch) -> list[Key]:
@@ -264,16 +269,21 @@ class Member(NamedTuple):
     batch: int
 
 
-@dataclass(slots=True)
-class Reading:
-    """What to read in one consistent view."""
+class Reading(msgspec.Struct):
+    """What to read in one consistent view.
 
-    keys: list[Key] = field(default_factory=list)
-    ids: list[tuple[int, int]] = field(default_factory=list)  # (table, id)
-    scans: list[Scan] = field(default_factory=list)
-    totals: list[int] = field(default_factory=list)
-    past: dict[int, Reading] = field(default_factory=dict)
+    A structure, since each call that reads makes one.
+    """
+
+    keys: list[Key] = []
+    ids: list[tuple[int, int]] = []  # (table, id)
+    scans: list[Scan] = []
+    totals: list[int] = []
+    past: dict[int, Reading] = {}
     """What to read as it was after these TxIDs; those have no `past` of their own."""
+    known_versions: dict[Key, int] = {}
+    """Of some of the keys, none of them ABSENT: a row that still has the one that is known need not
+    be told again.  Whoever joins readings has to say it anew; what is past has none."""
 
     def is_empty(self) -> bool:
         return not (self.keys or self.ids or self.scans or self.totals or self.past)
@@ -281,33 +291,31 @@ class Reading:
 
 @dataclass(slots=True)
 class Found:
-    """What was there.  A key that is missing from `rows` has no row."""
+    """What was there.  A key that is neither in `rows` nor in `unchanged` has no row."""
 
     rows: dict[Key, Row] = field(default_factory=dict)
     ids: dict[tuple[int, int], list[Row]] = field(default_factory=dict)
     scans: dict[Scan, list[Row]] = field(default_factory=dict)
     totals: dict[int, Totals] = field(default_factory=dict)
     past: dict[int, Found] = field(default_factory=dict)
+    unchanged: Collection[Key] = ()
+    """Keys of rows that are not told, since they have the versions that are known."""
     txid: int | None = field(default=None, compare=False)
     """The clock at that moment; a shared store tells it where totals are read."""
 
 
 def join_readings(readings: list[Reading]) -> Reading:
     """One reading for several calls; each thing once."""
-    keys: dict[Key, None] = {}
-    joined = Reading()
+    joined = Reading(
+        list(dict.fromkeys(chain.from_iterable([reading.keys for reading in readings]))),
+        list(dict.fromkeys(chain.from_iterable([reading.ids for reading in readings]))),
+        list(dict.fromkeys(chain.from_iterable([reading.scans for reading in readings]))),
+        list(dict.fromkeys(chain.from_iterable([reading.totals for reading in readings]))),
+    )
     for reading in readings:
-        keys.update(dict.fromkeys(reading.keys))
-        joined.ids += reading.ids
-        joined.scans += reading.scans
-        joined.totals += reading.totals
         for txid, past in reading.past.items():
             known = joined.past.get(txid)
             joined.past[txid] = past if known is None else join_readings([known, past])
-    joined.keys = list(keys)
-    joined.ids = list(dict.fromkeys(joined.ids))
-    joined.scans = list(dict.fromkeys(joined.scans))
-    joined.totals = list(dict.fromkeys(joined.totals))
     return joined
 
 
@@ -414,6 +422,14 @@ class Store(Protocol):
 
     async def read(self, reading: Reading) -> Found:
         """Read what is committed, all of it as of one moment."""
+        ...
+
+    def prepare(self, batch: Batch) -> None:
+        """Do what can be done for `commit` before the batch is ready to be committed.
+
+        From then on its changes and `now_ms` stay as they are; its member and shard, and the
+        conditions under which it is committed (`reads`, `empties`, `bounds`), may still change.
+        """
         ...
 
     async def commit(self, batch: Batch) -> int:

@@ -44,6 +44,7 @@ from cairnfs.store.postgres_connections import ConnectionLost, Connections
 from cairnfs.store.postgres_schema import format_database, migrate
 from cairnfs.store.postgres_statements import (
     batch_statement,
+    change_arguments,
     collect,
     keys_at,
     read_statement,
@@ -131,14 +132,24 @@ class PostgresStore:
             raise StoreUnavailableException(str(lost)) from lost
 
     async def _fetch_once(self, statement: str, arguments: tuple[object, ...]) -> list[Any]:
-        async with self._connections.borrow() as connection:
-            try:
-                records: list[Any] = await connection.fetch(statement, *arguments)
-            except asyncpg.TransactionRollbackError as error:  # deadlock, serialization
+        connection = await self._connections.acquire()
+        try:
+            records: list[Any] = await connection.fetch(statement, *arguments)
+        except BaseException as error:
+            self._connections.give_back(connection, error)
+            if isinstance(error, asyncpg.TransactionRollbackError):  # deadlock, serialization
                 raise StoreUnavailableException(f"{self.place} reports: {error}") from error
-            return records
+            meaning = self._connections.translate(error)
+            if meaning is error:
+                raise
+            raise meaning from error
+        self._connections.release(connection)
+        return records
 
     # Writing.
+
+    def prepare(self, batch: Batch) -> None:
+        batch.encoded_changes = change_arguments(batch)
 
     async def commit(self, batch: Batch) -> int:
         async with self._commits.turn(batch):

@@ -25,6 +25,7 @@ from cairnfs.errors import HdfsError, StoreUnavailableException
 
 CONNECT_TIMEOUT_S = 5.0
 IDLE_IN_TRANSACTION_MAX_MS = 10_000
+RECEIVED_BYTES_MAX = 32 << 10  # in one read
 
 SESSION_SETTINGS = {
     "application_name": "cairnfs",
@@ -227,6 +228,7 @@ async def connect(dsn: str, place: str) -> Any:
         text = f"the address of {place} is not one that PostgreSQL understands"
         raise StoreUnavailableException(text) from None
     _keep_alive(connection)
+    _receive_in_parts(connection)
     return connection
 
 
@@ -238,6 +240,16 @@ def describe(dsn: str) -> str:
     port = query.get("port", [""])[0]
     name = unquote(parts.path.lstrip("/"))
     return f"database {name!r} at {at}" + (f", port {port}" if port else "")
+
+
+def _receive_in_parts(connection: Any) -> None:
+    """Let asyncio have room for what an answer usually is, not for 256 KiB.
+
+    So much is mapped anew, by the system, for each of them.
+    """
+    transport: Any = getattr(connection, "_transport", None)
+    if hasattr(transport, "max_size"):
+        transport.max_size = RECEIVED_BYTES_MAX
 
 
 def _keep_alive(connection: Any) -> None:

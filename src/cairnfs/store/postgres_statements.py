@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from cairnfs.store.base import (
+    ABSENT,
     NO_TOTALS,
     Batch,
     Count,
@@ -32,7 +33,8 @@ from cairnfs.store.schema import REPLY_RETENTION_MS
 # of an array.
 _READS = "TIBI"
 _OUTCOME = "TIITI"
-_COMMIT = f"NNNNN{_READS}TIBTTIB{2 * 'TIBITB'}IITIIIITIBIBSBN{_OUTCOME}"
+_CHANGES = f"TIBTTIB{2 * 'TIBITB'}IITIIIITIBIBSBN"
+_COMMIT = f"NNNNN{_READS}{_CHANGES}{_OUTCOME}"
 _CHECK = f"NN{_READS}{_OUTCOME}"
 _CASTS = {"T": "::text::integer[]", "I": "::text::bigint[]", "B": "::text::bytea[]"}
 
@@ -60,14 +62,16 @@ _KEYS, _IDS, _SCANS, _TOTALS, _CLOCK = range(5)
 _PAST_KEYS, _PAST_IDS, _PAST_SCANS, _PAST_TOTALS = range(5, 9)
 
 # Arguments of each part.
-_WIDTHS = {_KEYS: 4, _IDS: 2, _SCANS: 4, _TOTALS: 1, _CLOCK: 0}
+_WIDTHS = {_KEYS: 5, _IDS: 2, _SCANS: 4, _TOTALS: 1, _CLOCK: 0}
 _WIDTHS |= {_PAST_KEYS: 5, _PAST_IDS: 3, _PAST_SCANS: 7, _PAST_TOTALS: 2}
 _PARTS = {
     _KEYS: (
         "SELECT {part}, u.n, NULL::bigint, NULL::bytea, r.since, r.data, NULL::bigint[]"
         " FROM (SELECT unnest({0}::text::integer[]), unnest({1}::text::bigint[]),"
-        " unnest({2}::text::bytea[]), generate_series(1, {3}::integer)) u (t, a, b, n)"
-        " JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
+        " unnest({2}::text::bytea[]), unnest({3}::text::bigint[]),"
+        " generate_series(1, {4}::integer)) u (t, a, b, since, n)"
+        " LEFT JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
+        " WHERE coalesce(r.since, 0) <> u.since"
     ),
     _IDS: (
         "SELECT {part}, u.n, r.a, r.b, r.since, r.data, NULL::bigint[]"
@@ -135,9 +139,10 @@ _PARTS = {
 
 _READ_KEYS = (
     "SELECT u.n, r.since, r.data FROM (SELECT unnest($1::text::integer[]),"
-    " unnest($2::text::bigint[]), unnest($3::text::bytea[]),"
-    " generate_series(1, $4::integer)) u (t, a, b, n)"
-    " JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
+    " unnest($2::text::bigint[]), unnest($3::text::bytea[]), unnest($4::text::bigint[]),"
+    " generate_series(1, $5::integer)) u (t, a, b, since, n)"
+    " LEFT JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b"
+    " WHERE coalesce(r.since, 0) <> u.since"
 )
 
 
@@ -148,7 +153,8 @@ def read_statement(reading: Reading) -> tuple[str, list[Any]]:
     if reading.keys:
         t, a, b = zip(*reading.keys, strict=True)
         parts.append(_KEYS)
-        arguments += numbers(t), numbers(a), texts(b), len(b)
+        versions = [reading.known_versions.get(key, ABSENT) for key in reading.keys]
+        arguments += numbers(t), numbers(a), texts(b), numbers(versions), len(b)
     if reading.ids:
         t, ids = zip(*reading.ids, strict=True)
         parts.append(_IDS)
@@ -221,22 +227,19 @@ def _union(parts: tuple[int, ...]) -> str:
 
 def collect(reading: Reading, records: Sequence[Any]) -> Found:
     """What the statement of `read_statement` has found."""
-    keys = reading.keys
     found = Found()
     if not (reading.ids or reading.scans or reading.totals or reading.past):
-        rows = found.rows
-        for n, since, data in records:
-            key = keys[n - 1]
-            rows[key] = Row(key, since, data)
+        _collect_rows(reading, found, records)
         return found
     found.ids = {pair: [] for pair in reading.ids}
     found.scans = {scan: [] for scan in reading.scans}
     found.totals = dict.fromkeys(reading.totals, NO_TOTALS)
     if reading.past:
         records = _collect_past(reading, found, records)
+    rows = []
     for part, n, a, b, since, data, counts in records:
         if part == _KEYS:
-            found.rows[keys[n - 1]] = Row(keys[n - 1], since, data)
+            rows.append((n, since, data))
         elif part == _IDS:
             pair = reading.ids[n - 1]
             found.ids[pair].append(Row((pair[0], a, b), since, data))
@@ -249,7 +252,23 @@ def collect(reading: Reading, records: Sequence[Any]) -> Found:
             id = reading.totals[n - 1]
             shard = Totals(tuple(counts[:-1]), a, since, counts[-1])
             found.totals[id] = _add(found.totals[id], shard)
+    _collect_rows(reading, found, rows)
     return found
+
+
+def _collect_rows(reading: Reading, found: Found, records: Sequence[Any]) -> None:
+    """The rows that are not as they were known; of one that is gone there is but its place."""
+    known = reading.known_versions.keys()
+    if not records:
+        found.unchanged = known
+        return
+    told = set()
+    for n, since, data in records:
+        key = reading.keys[n - 1]
+        told.add(key)
+        if since is not None:
+            found.rows[key] = Row(key, since, data)
+    found.unchanged = known - told
 
 
 def _collect_past(reading: Reading, found: Found, records: Sequence[Any]) -> list[Any]:
@@ -299,13 +318,11 @@ def batch_statement(batch: Batch) -> tuple[str, list[Any]]:
     return _CALL_CHECK, _check_arguments(batch)
 
 
-def _commit_arguments(batch: Batch) -> list[Any]:
-    """The arguments of `cairn_commit`; a list that is empty goes as NULL."""
+def change_arguments(batch: Batch) -> list[Any]:
+    """Those of `cairn_commit` that tell what is to be changed; an empty list goes as NULL."""
     new = [put for put in batch.puts if not put.replaces]
     changed = [put for put in batch.puts if put.replaces] if len(new) < len(batch.puts) else []
-    arguments = [batch.size, batch.shard, *(batch.member or (None, None, None))]
-    arguments += _reads(batch)
-    arguments += _keyed(batch.keeps, 1)
+    arguments = _keyed(batch.keeps, 1)
     arguments += zip(*batch.deletes, strict=True) if batch.deletes else (None,) * 3
     for puts in (new, changed):
         if puts:
@@ -319,7 +336,17 @@ def _commit_arguments(batch: Batch) -> list[Any]:
     arguments += _keyed(batch.forgets, 1)
     arguments += _replies(batch)
     arguments.append(batch.now_ms + REPLY_RETENTION_MS)
-    return _as_text(arguments + _outcome(batch), _COMMIT)
+    return _as_text(arguments, _CHANGES)
+
+
+def _commit_arguments(batch: Batch) -> list[Any]:
+    """The arguments of `cairn_commit`."""
+    return [
+        *(batch.size, batch.shard, *(batch.member or (None, None, None))),
+        *_as_text(_reads(batch), _READS),
+        *(batch.encoded_changes or change_arguments(batch)),
+        *_as_text(_outcome(batch), _OUTCOME),
+    ]
 
 
 def _check_arguments(batch: Batch) -> list[Any]:

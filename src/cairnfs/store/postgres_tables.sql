@@ -1,4 +1,4 @@
--- The tables of a namespace on PostgreSQL, schema version 5.
+-- The tables of a namespace on PostgreSQL.
 --
 -- Run once, by format_database, with search_path = cairnfs.  A later version changes
 -- them by a migration (postgres_schema.py).

@@ -149,6 +149,9 @@ class SqliteStore:
 
     # Writing.
 
+    def prepare(self, batch: Batch) -> None:
+        """Nothing: a batch is never ready before it is committed."""
+
     async def commit(self, batch: Batch) -> int:
         await self._locks.acquire("clock", exclusive=True)
         try:

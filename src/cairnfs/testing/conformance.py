@@ -124,6 +124,39 @@ class StoreConformance(ConcurrencyConformance):
         await self.store.commit(Batch(size=1, now_ms=0, reads={A: ABSENT}, puts=[put(A, b"2")]))
         assert await rows_of(self.store, A) == {A: Row(A, 3, b"2")}
 
+    async def check_what_is_prepared_is_committed_under_conditions_of_its_own(self) -> None:
+        await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A, b"a")]))
+        batch = Batch(size=2, now_ms=0, puts=[replace(A, b"aa"), put(B, b"b", order=2)])
+        batch.touches = [Touch(1, counts(files=2), 0, 0)]
+        self.store.prepare(batch)
+        batch.reads = {C: 1}
+        assert (await conflict_of(self.store.commit(batch))).keys == {C}
+        batch.reads = {A: 1, C: ABSENT}
+        assert await self.store.commit(batch) == 1
+        assert await rows_of(self.store, A, B) == {A: Row(A, 2, b"aa"), B: Row(B, 3, b"b")}
+        assert (await totals_of(self.store, 1)).counts[Count.FILES] == 2
+
+    async def check_rows_that_are_known_are_the_same_or_told(self) -> None:
+        """Whether a store tells again what is known is its own affair."""
+        puts = [put(A, b"a", id=7), put(B, b"b"), put(C, b"c")]
+        await self.store.commit(Batch(size=1, now_ms=0, puts=puts))
+        batch = Batch(size=1, now_ms=0, puts=[replace(B, b"bb")], deletes=[C])
+        await self.store.commit(batch)
+        d = (0, 1, b"unknown")
+        for more in (Reading(), Reading(ids=[(0, 7)], totals=[1])):
+            for known in ({A: 1, B: 1, C: 1}, {A: 1}, {B: 2}, {C: 1}, {A: 2, B: 2}, {}):
+                keys = [A, B, C, d]
+                reading = Reading(keys, more.ids, totals=more.totals, known_versions=dict(known))
+                found = await self.store.read(reading)
+                assert set(found.unchanged) <= {key for key in keys if known.get(key) in (1, 2)}
+                for key, row in ((A, Row(A, 1, b"a")), (B, Row(B, 2, b"bb"))):
+                    is_same = key in found.unchanged and known[key] == row.since
+                    assert is_same or found.rows[key] == row
+                    assert not (key in found.unchanged and key in found.rows)
+                for key in (C, d):
+                    assert key not in found.rows
+                    assert key not in found.unchanged
+
     async def check_rows_are_found_by_id_and_table(self) -> None:
         puts = [put((0, 1, b"x"), id=5), put((1, 5, b"\0"), id=5), put((1, 5, b"\1"), id=5)]
         await self.store.commit(Batch(size=1, now_ms=0, puts=puts))

@@ -67,6 +67,9 @@ class SteppedStore:
         await self.step(WAS_READ)
         return found
 
+    def prepare(self, batch: Batch) -> None:
+        self.inner.prepare(batch)
+
     async def commit(self, batch: Batch) -> int:
         await self.step(COMMIT, batch)
         base = await self.inner.commit(batch)

@@ -1,9 +1,10 @@
 """Groups on their way to the store: validated and updated together (thesis 004, chapter 5).
 
 A `Committer` has the group that finished runs are put into.  While a group is being
-committed, the next one grows on top of it.  A conflict throws out the runs that read
-what others have changed, and those that had read their changes; the rest of the group
-goes to the store again.  Whatever happens, each call is answered or runs again.
+committed, the next one grows on top of it, and is made ready in idle moments.  A
+conflict throws out the runs that read what others have changed, and those that had
+read their changes; the rest of the group goes to the store again.  Whatever happens,
+each call is answered or runs again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from cairnfs.errors import HdfsError, StandbyException, StoreUnavailableExceptio
 from cairnfs.store.base import Batch, CommitUnknown, Conflict, Fenced, Store
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.entries import PRESUMED
-from cairnfs.transaction.group import Group, Run, build_batch, choose_thrown_out
+from cairnfs.transaction.group import (
+    Group,
+    Run,
+    build_batch,
+    choose_thrown_out,
+    prepare_batch,
+)
 from cairnfs.transaction.known import Known
 from cairnfs.transaction.runner import CONFLICTS_BEFORE_ALONE_MAX, Membership, RunnerStatistics
 
@@ -76,6 +83,24 @@ class Committer:
         """Commit while the next calls are run already, unless that is going on."""
         if self.group.runs and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._commit_all())
+
+    def prepare(self) -> None:
+        """There is nothing else to do: make the next group ready while one is on its way.
+
+        If others join it, that was in vain.  So it is done again only for twice as many.
+        """
+        group = self.group
+        if self._task is None or len(group.runs) < group.prepared_from_runs_min:
+            return
+        group.prepared_from_runs_min = 2 * len(group.runs)
+        try:
+            batch = prepare_batch(group, self._clock.now_ms(), validate=self._validate)
+            if batch.size:
+                self._store.prepare(batch)
+        except Exception:
+            log.exception("a group could not be prepared; it is committed all the same")
+        else:
+            group.prepared = batch
 
     async def flush(self) -> None:
         """Commit all there is, and wait for it."""

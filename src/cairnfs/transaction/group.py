@@ -1,14 +1,14 @@
 """Transactions that are validated and committed together.
 
 `Group` collects runs and adds up what they add to totals; `build_batch` turns
-it into what a store commits; `choose_thrown_out` says which runs a conflict
-takes away (a pure function of the group).
+it into what a store commits, of which `prepare_batch` makes nearly all beforehand;
+`choose_thrown_out` says which runs a conflict takes away (a pure function of the group).
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -66,6 +66,8 @@ class Group:
         "_validates",
         "known_marks",
         "marked",
+        "prepared",
+        "prepared_from_runs_min",
         "runs",
         "size",
     )
@@ -74,6 +76,8 @@ class Group:
         self, known_marks: Mapping[tuple[int, ...], int] | None = None, *, validates: bool = True
     ) -> None:
         self.runs: list[Run] = []
+        self.prepared: Batch | None = None  # of just these runs
+        self.prepared_from_runs_min = 1
         # What the runs have read; collected while the group before this one is being committed.
         self._validates = validates
         self._read: dict[Key, Entry] = {}
@@ -89,6 +93,7 @@ class Group:
 
     def append(self, run: Run) -> None:
         self.runs.append(run)
+        self.prepared = None
         self._add_totals(run.transaction)
         if self._validates:
             self._add_reads(run.transaction)
@@ -96,6 +101,8 @@ class Group:
     def keep_only(self, runs: list[Run]) -> None:
         """Start over with some of the runs."""
         self.runs = []
+        self.prepared = None
+        self.prepared_from_runs_min = 1
         self._read.clear()
         self._read_otherwise.clear()
         self._totals.clear()
@@ -187,10 +194,25 @@ def build_batch(
 ) -> Batch:
     """What the store has to check and to change for a group to be committed.
 
-    The runs that change something are numbered: that is their place in TxID order.
-    Raises Conflict if no state of the store can be right for all of them.
+    Raises Conflict if no state of the store can be right for all of its runs.
     """
-    batch = Batch(size=0, now_ms=now_ms, shard=shard, member=member, knows_its_rows=not validate)
+    batch = group.prepared or prepare_batch(group, now_ms, validate=validate)
+    batch.member, batch.shard = member, shard
+    if validate:
+        batch.reads = group.versions_read()
+        for put in batch.puts:
+            if not put.replaces and batch.reads.get(put.key) == ABSENT:
+                del batch.reads[put.key]  # that it is new is checked by writing it
+    return batch
+
+
+def prepare_batch(group: Group, now_ms: int, *, validate: bool = True) -> Batch:
+    """The batch of a group, but for who commits it, and what depends on the group before it, which
+    need not be committed yet: if it is at all, and the versions that its runs have written.
+
+    The runs that change something are numbered: that is their place in TxID order.
+    """
+    batch = Batch(size=0, now_ms=now_ms, knows_its_rows=not validate)
     final: dict[Key, Entry] = {}
     for run in group.runs:
         transaction = run.transaction
@@ -208,13 +230,14 @@ def build_batch(
         elif transaction.presumed:
             batch.reads.update(dict.fromkeys(transaction.presumed, ABSENT))
     group.size = batch.size
-    if validate:
-        batch.reads = group.versions_read()
+    own = {id(run.transaction) for run in group.runs}
     for key in sorted(final) if validate else final:  # a shared store locks them in this order
-        _add_change(batch, key, final[key])
-    for id, addition in group.totals.items():
+        _add_change(batch, key, final[key], own)
+    for directory, addition in group.totals.items():
         order = 0 if addition.writer is None else addition.writer.order
-        batch.touches.append(Touch(id, addition.counts, addition.mtime_ms, order, addition.covered))
+        batch.touches.append(
+            Touch(directory, addition.counts, addition.mtime_ms, order, addition.covered)
+        )
     batch.replies = _replies(group.runs)
     return batch
 
@@ -242,15 +265,14 @@ def choose_thrown_out(runs: Iterable[Run], conflict: Conflict) -> set[Run]:
     return thrown
 
 
-def _add_change(batch: Batch, key: Key, entry: Entry) -> None:
+def _add_change(batch: Batch, key: Key, entry: Entry, own: Container[int]) -> None:
+    """`own` are the ids of the transactions of the batch: what others write is there before it."""
     record, writer, base = entry.record, entry.writer, entry.before
-    while base is not None and base.writer is not None:
+    while base is not None and id(base.writer) in own:
         base = base.before
     was_there = base is not None and base.record is not None
     if record is not None:
         assert writer is not None
-        if not was_there and not batch.knows_its_rows and batch.reads.get(key) == ABSENT:
-            del batch.reads[key]  # that it is new is checked by writing it
         batch.puts.append(
             Put(key, id_of(key[0], record), writer.order, writer.encoded[key], was_there)
         )

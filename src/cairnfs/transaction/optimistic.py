@@ -161,6 +161,7 @@ class OptimisticRunner:
             elif self._closing and not self._is_busy():
                 return
             else:
+                self._committer.prepare()
                 await self._sleep()
 
     async def _run_arrived(self, calls_max: int = TURN_MAX) -> None:
@@ -311,12 +312,17 @@ class OptimisticRunner:
             if call.wanted is None:
                 call.wanted = self._prefetch(call.arguments, self._known.memory)
         reading = join_readings([call.wanted for call in calls if call.wanted])
+        memory = self._known.memory
+        known = memory.find_all(reading.keys)
+        reading.known_versions = {key: entry.since for key, entry in known.items()}
         found = await (transaction or self._store).read(reading)
         self.statistics.reads += 1
-        rows = LoadedRows(reading, found, self._known.memory)
+        rows = LoadedRows(reading, found, memory, known)
         self._view.committed = rows
         self._read_txid = found.txid
-        self._known.memory.note(reading.keys, rows.entries)
+        if len(found.unchanged) < len(reading.keys):
+            told = [key for key in reading.keys if key not in found.unchanged]
+            memory.note(told, rows.entries)
         self._known.peeked.note(found, self._clock.now_ms())
 
     def _execute(self, call: Call, *, alone: bool, from_memory: bool = False) -> bool:

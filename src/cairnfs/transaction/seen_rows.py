@@ -299,6 +299,15 @@ class RememberedRows(RowCache):
         entry = self.find(row.key)
         return entry if entry is not None and entry.since == row.since else entry_of(row)
 
+    def find_all(self, keys: Iterable[Key]) -> dict[Key, Entry]:
+        """What is remembered of these."""
+        found = {}
+        for key in keys:
+            entry = self.find(key)
+            if entry is not None:
+                found[key] = entry
+        return found
+
     def note(self, keys: Iterable[Key], found: Mapping[Key, Entry]) -> None:
         """Learn from what was read, and from what was not there."""
         for key in keys:

@@ -9,8 +9,9 @@ follow one another without waiting for the disk.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from cairnfs.store.base import (
@@ -62,18 +63,30 @@ class LoadedRows:
     """What was asked for and what was found, as of one moment.
 
     Versions that were seen before are those that are `remembered`: so they are not decoded again,
-    and what was worked out from them still holds.
+    and what was worked out from them still holds.  `known` are those of which the store was told,
+    and which it need not have told again.
     """
 
     never_lacks = False
 
     def __init__(
-        self, reading: Reading, found: Found, remembered: RememberedRows | None = None
+        self,
+        reading: Reading,
+        found: Found,
+        remembered: RememberedRows | None = None,
+        known: Mapping[Key, Entry] = MappingProxyType({}),
     ) -> None:
-        self._asked = set(reading.keys)
         self._remembered = remembered
         entry_of_row = entry_of if remembered is None else remembered.entry_of
-        self.entries = {key: entry_of_row(row) for key, row in found.rows.items()}
+        if len(found.unchanged) == len(known):  # as nearly always
+            self.entries = dict(known)
+        else:
+            self.entries = {key: known[key] for key in found.unchanged}
+        for key, row in found.rows.items():
+            self.entries[key] = entry_of_row(row)
+        self._absent: set[Key] = set()  # which were asked for
+        if len(self.entries) < len(reading.keys):
+            self._absent.update(key for key in reading.keys if key not in self.entries)
         self._ids: dict[tuple[int, int], list[Key]] = {}
         self._scans = {
             scan: [(row.key, entry_of_row(row)) for row in rows]
@@ -99,13 +112,13 @@ class LoadedRows:
     def entry(self, key: Key) -> Entry:
         entry = self.entries.get(key)
         if entry is None:
-            if key not in self._asked:
+            if key not in self._absent:
                 raise Missing(Reading(keys=[key]))
             return NO_ENTRY
         return entry
 
     def find(self, key: Key) -> Entry | None:
-        return self.entries.get(key) or (NO_ENTRY if key in self._asked else None)
+        return self.entries.get(key) or (NO_ENTRY if key in self._absent else None)
 
     def recall(self, token: Hashable) -> Memo | None:
         memo = None if self._remembered is None else self._remembered.recall(token)
@@ -163,7 +176,7 @@ class LoadedRows:
 
     def join(self, later: LoadedRows) -> None:
         """Add what was read of the same moment."""
-        self._asked |= later._asked
+        self._absent |= later._absent
         self.entries.update(later.entries)
         self._ids.update(later._ids)
         self._scans.update(later._scans)
@@ -179,7 +192,7 @@ class LoadedRows:
     def size(self) -> int:
         """Rows and answers that are held, roughly."""
         return (
-            len(self._asked)
+            len(self._absent)
             + len(self.entries)
             + len(self._ids)
             + sum(past.size for past in self._past.values())
