@@ -30,7 +30,7 @@ def run_rounds(
         mirror(f"{fs.url}{TOP}", f"{other.url}/mirror", batch=SMALL)
         expected = read_tree(fs, f"{TOP}/.snapshot/s{n}", inherited=False)
         assert read_tree(other, "/mirror", inherited=False) == expected
-    for n in range(0, rounds, 2):
+    for n in range(rounds - 1, -1, -2):
         expected = read_tree(fs, f"{TOP}/.snapshot/s{n}", inherited=False)
         restore(backups, f"{other.url}/restored{n}", name=f"s{n}")
         assert read_tree(other, f"/restored{n}", inherited=False) == expected
@@ -39,7 +39,7 @@ def run_rounds(
 def test_each_round_is_equal(
     fs: cairnfs.FileSystem, other: cairnfs.FileSystem, backups: str
 ) -> None:
-    run_rounds(fs, other, backups, seed=1, rounds=3)
+    run_rounds(fs, other, backups, seed=1, rounds=2)
 
 
 @pytest.mark.long

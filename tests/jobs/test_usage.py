@@ -157,7 +157,8 @@ def test_growth_is_beside_what_there_is(fs: cairnfs.FileSystem, sales: str, tmp_
     (feb,) = [row for row in rows if (row["report"], row["key"]) == (DIRECTORY, "2024/feb")]
     assert (feb["files"], feb["files_before"]) == (0, 3)
 
-    assert {view.number for view in list_views(fs)} == views, "the moments are let go"
+    # Those of others may have run out meanwhile.
+    assert {view.number for view in list_views(fs)} <= views, "the moments are let go"
     with pytest.raises(FileAlreadyExistsException, match="not empty"):
         usage(sales, output=output)
 

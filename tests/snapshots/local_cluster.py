@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -133,11 +134,13 @@ class LocalCluster:
 
     def lengths_on(self, number: int) -> dict[int, int]:
         """How long each finished replica of a DataNode is."""
-        return {
-            int(path.name.removeprefix("blk_")): path.stat().st_size
-            for path in self.disk_of(number).rglob("finalized/**/blk_*")
-            if path.name.removeprefix("blk_").isdigit()
-        }
+        lengths = {}
+        for path in self.disk_of(number).rglob("finalized/**/blk_*"):
+            id = path.name.removeprefix("blk_")
+            if id.isdigit():
+                with suppress(FileNotFoundError):  # it is deleted in this very moment
+                    lengths[int(id)] = path.stat().st_size
+        return lengths
 
     def lengths(self) -> dict[int, list[int]]:
         """How long the replicas of each block are."""
