@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 SCRIPT = """if 1:
     import logging
@@ -55,3 +57,21 @@ def test_nodes_log_as_they_are_told() -> None:
     done = subprocess.run([*command, *options], capture_output=True, text=True)
     assert done.returncode != 0
     assert "logging.format is xml, and must be one of text, json" in done.stderr
+
+
+def test_a_node_tells_what_its_threads_are_at(tmp_path: Path) -> None:
+    """To whoever sends SIGQUIT, while it waits for a NameNode that does not come."""
+    command = [sys.executable, "-m", "cairnfs.datanode", "--namenode", "127.0.0.1:1"]
+    ports = ["--port", "0", "--ipc-port", "0", "--http-port", "0"]
+    with subprocess.Popen(
+        [*command, "--data", str(tmp_path), *ports], stderr=subprocess.PIPE, text=True
+    ) as node:
+        assert node.stderr is not None
+        try:
+            assert "waiting for NameNode" in node.stderr.readline()
+            node.send_signal(signal.SIGQUIT)
+            told = iter(node.stderr.readline, "")
+            assert any("_wait_for_namespace" in line for line in told)
+            assert any("waiting for NameNode" in line for line in told)  # it goes on
+        finally:
+            node.terminate()

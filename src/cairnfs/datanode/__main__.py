@@ -16,7 +16,7 @@ from cairnfs.datanode.settings import DataNodeSettings
 from cairnfs.datanode.storage import StorageLocation
 from cairnfs.errors import HdfsError
 from cairnfs.network.address import Address
-from cairnfs.observe.logs import set_up_logging
+from cairnfs.observe.logs import set_up_logging, tell_threads_on_sigquit
 from cairnfs.options import DATANODE_SECTIONS
 
 PROGRAM = "python -m cairnfs.datanode"
@@ -72,6 +72,7 @@ def main(arguments: Sequence[str] | None = None, *, program: str = PROGRAM) -> i
     """Run; the exit code says whether it ended as it should."""
     settings, config = parse_arguments(arguments, program)
     set_up_logging(config.text("logging.level"), config.text("logging.format"))
+    tell_threads_on_sigquit()
     _raise_file_limit()
     try:
         node = DataNode(settings, config)

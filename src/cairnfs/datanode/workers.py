@@ -6,6 +6,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from cairnfs.errors import HdfsError
 
@@ -31,8 +32,9 @@ class Workers:
 
     def stop(self) -> None:
         """Begin nothing more; what is under way ends with its connections."""
-        while not self._queue.empty():
-            self._queue.get()
+        with suppress(queue.Empty):
+            while True:
+                self._queue.get_nowait()
         for _ in self._threads:
             self._queue.put(None)
 

@@ -17,7 +17,7 @@ from cairnfs.namenode.datanode_protocol import DATANODE_SERVICE, LIFELINE_SERVIC
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namenode.server import RpcServer
-from cairnfs.observe.logs import set_up_logging
+from cairnfs.observe.logs import set_up_logging, tell_threads_on_sigquit
 from cairnfs.options import NAMENODE_SECTIONS
 from cairnfs.web.namenode import make_app
 from cairnfs.web.server import HttpServer, take_port
@@ -112,6 +112,7 @@ def main(
         config = config_of(given)
         settings = settings_of(config, default_store)
         set_up_logging(config.text("logging.level"), config.text("logging.format"))
+        tell_threads_on_sigquit()
         asyncio.run(serve(settings, config, is_new=given.format))
     except (HdfsError, OSError, SchemaVersionError, ValueError) as error:
         text = getattr(error, "strerror", None) or error  # without "[Errno 98]"

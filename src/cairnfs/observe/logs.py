@@ -8,8 +8,10 @@ Invariant: a record is one line of JSON, whatever is in it.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import logging
+import signal
 import sys
 from datetime import UTC, datetime
 from typing import TextIO
@@ -41,6 +43,12 @@ def set_up_logging(level: str, format: str, stream: TextIO | None = None) -> Non
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if format == "json" else logging.Formatter(TEXT))
     logging.basicConfig(level=level, handlers=[handler])
+
+
+def tell_threads_on_sigquit() -> None:
+    """Let `kill -QUIT` make this process say what each thread is at, as a JVM does, and go on."""
+    if sys.__stderr__ is not None:
+        faulthandler.register(signal.SIGQUIT, sys.__stderr__)
 
 
 def _format_time(seconds: float) -> str:

@@ -141,9 +141,12 @@ class Node:
         try:
             process.wait(STOP_LIMIT_S)
         except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGQUIT)  # it says what it is at
+            time.sleep(1.0)
             process.kill()
             process.wait()
-            raise ClusterError(f"{self.name} did not end by itself:\n{self.log_tail()}") from None
+            told = self.log_tail(lines=400)
+            raise ClusterError(f"{self.name} did not end by itself:\n{told}") from None
 
 
 class Cluster:
