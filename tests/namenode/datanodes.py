@@ -76,6 +76,7 @@ class FakeDataNode:
         numbers = range(len(types) or storages)
         self.disk: dict[str, dict[int, OnDisk]] = {f"DS-{name}-{n}": {} for n in numbers}
         self.types = dict(zip(self.disk, types or ["DISK"] * storages, strict=True))
+        self.aside: dict[str, dict[int, OnDisk]] = {}  # volumes that broke, with what they have
         self.registration = pb.DatanodeRegistrationProto()
         self.capacity = 1 << 40  # of each storage
         self.is_up = True
@@ -221,7 +222,7 @@ class FakeDataNode:
                 continue
             for info, id in zip(infos.datanodes, ids.storageUuids, strict=True):
                 target = self.cluster.nodes[info.id.datanodeUuid]
-                if target.is_up and target.find(block.blockId) is None:
+                if target.is_up and id in target.disk and target.find(block.blockId) is None:
                     storage = list(target.disk).index(id)
                     target.receive(block.blockId, block.genStamp, block.numBytes, storage)
 
@@ -258,6 +259,22 @@ class FakeDataNode:
             if command.blkCmd.action == pb.BlockCommandProto.INVALIDATE
             for block in command.blkCmd.blocks
         )
+
+    # Volumes.
+
+    def take_out(self, id: str) -> None:
+        """A volume breaks: what is on it is not there for now."""
+        self.aside[id] = self.disk.pop(id)
+
+    def put_in(self, id: str) -> None:
+        """A volume is mounted again, or a new one is; a DataNode has one replica of a block."""
+        have = set[int]().union(*self.disk.values())
+        found = self.aside.pop(id, {})
+        self.disk[id] = {block_id: each for block_id, each in found.items() if block_id not in have}
+
+    def storage_of(self, block_id: int) -> str:
+        """The volume that has a replica."""
+        return next(id for id, blocks in self.disk.items() if block_id in blocks)
 
     def find(self, block_id: int) -> OnDisk | None:
         for blocks in self.disk.values():

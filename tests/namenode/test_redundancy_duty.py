@@ -5,12 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.namenode.datanodes import FakeCluster, FakeDataNode, OnDisk, fake_cluster
 
-from cairnfs.blocks.records import AdminState, Block, CheckQueue
+from cairnfs.blocks.invalidations import DELETIONS_KEPT_MS
+from cairnfs.blocks.records import (
+    AdminState,
+    Block,
+    CheckQueue,
+    Replica,
+    ReplicaStatus,
+    StorageNumber,
+)
+from cairnfs.blocks.relocation import Move
+from cairnfs.blocks.replication import ReplicaState
 from cairnfs.blocks.reports import mark_corrupt
 from cairnfs.errors import IOException
+from cairnfs.namenode.moves import Mover, Outcome
 from cairnfs.namesystem.pipelines import update_block_for_pipeline, update_pipeline
 from cairnfs.namesystem.redundancy import drop_replicas, inspect_blocks, settle_checks
 from cairnfs.store.schema import Table
@@ -186,10 +198,230 @@ def test_a_corrupt_replica_of_the_dead_may_be_needed_after_all(
 
 def rot(node: FakeDataNode, block: Block) -> None:
     """A replica goes bad, and somebody notices."""
-    node.disk[f"DS-{node.name}-0"][block.id] = OnDisk(
+    node.disk[node.storage_of(block.id)][block.id] = OnDisk(
         block.generation_stamp, block.length_bytes, is_rotten=True
     )
     report_bad(node, block)
+
+
+def test_a_corrupt_replica_of_the_dead_does_not_keep_others_from_being_replaced(
+    sqlite_cluster: FakeCluster,
+) -> None:
+    """As many nodes are left as there should be replicas."""
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    block = cluster.write("/f", replication=2)
+    dead, bad = (cluster.nodes[name] for name in cluster.holders(block))
+    rot(dead, block)
+    cluster.bury(dead)
+    cluster.live(3)
+    rot(bad, block)
+    cluster.live(8)
+    assert cluster.holders(block) == sorted(node.name for node in others(cluster, dead.name))
+    cluster.check_calm()
+
+
+def test_a_corrupt_replica_of_the_dead_does_not_outlive_its_block(
+    sqlite_cluster: FakeCluster,
+) -> None:
+    """Nor does it keep a balancer from it meanwhile."""
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    block = cluster.write("/f", replication=2)
+    dead = cluster.nodes[cluster.holders(block)[0]]
+    rot(dead, block)
+    cluster.bury(dead)
+    cluster.live(3)
+    cluster.check_calm()
+    [facts] = cluster.call(inspect_blocks, [block.id])
+    view = cluster.namenode.redundancy.view_of(facts)
+    assert [replica.state for replica in view.replicas] == [ReplicaState.LIVE] * 2
+    assert not view.deleting
+    cluster.client.delete("/f")
+    cluster.thread.wait(cluster.namenode.duties.reclaim_everything())
+    cluster.live(3)
+    assert cluster.count(Table.REPLICAS) == cluster.count(Table.INVALIDATIONS) == 0
+    dead.come()
+    cluster.live(2)
+    assert dead.find(block.id) is None
+    cluster.check_calm()
+
+
+def test_a_new_disk_in_the_place_of_one_with_a_corrupt_replica(
+    sqlite_cluster: FakeCluster,
+) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    block = cluster.write("/f", replication=2)
+    node = cluster.nodes[cluster.holders(block)[0]]
+    rot(node, block)
+    cluster.bury(node)
+    cluster.live(3)
+    cluster.client.set_replication("/f", 3)
+    node.take_out(f"DS-{node.name}-0")
+    node.put_in("DS-new")
+    node.come()
+    cluster.live(5)
+    assert cluster.holders(block) == ["a", "b", "c"]
+    assert node.told == []
+    cluster.check_calm()
+    assert len(numbers_of(cluster, node)) == 2  # it is known what is bad on the old one
+    cluster.client.delete("/f")
+    cluster.thread.wait(cluster.namenode.duties.reclaim_everything())
+    cluster.live(5, seconds=20)
+    cluster.live(3, seconds=DELETIONS_KEPT_MS / 1000)
+    assert len(numbers_of(cluster, node)) == 1
+    cluster.check_calm()
+
+
+def test_a_volume_that_is_replaced_before_its_corrupt_replica_is_deleted(
+    sqlite_cluster: FakeCluster,
+) -> None:
+    """The order is not told any more: the new one may have a good replica by now."""
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    block = cluster.write("/f")
+    node = cluster.nodes["a"]
+    rot(node, block)
+    cluster.client.set_replication("/f", 2)
+    cluster.pass_time(3)
+    cluster.step()
+    assert len(node.heartbeat().cmds) == 1  # it does not come to do it
+    node.take_out("DS-a-0")
+    node.put_in("DS-new")
+    cluster.client.set_replication("/f", 3)
+    cluster.live(10)
+    assert cluster.holders(block) == ["b", "c"]  # it might do it yet
+    cluster.live(30)
+    assert cluster.holders(block) == ["a", "b", "c"]
+    assert node.told == [block.id]
+    cluster.check_calm()
+
+
+def test_a_corrupt_replica_on_a_volume_that_is_mounted_again(cluster: FakeCluster) -> None:
+    cluster.add("a", "b", "c")
+    block = cluster.write("/f", replication=2)
+    node = cluster.nodes[cluster.holders(block)[0]]
+    rot(node, block)
+    node.take_out(f"DS-{node.name}-0")
+    cluster.live(5)
+    good = cluster.holders(block)
+    assert len(good) == 2
+    cluster.check_calm()
+    node.put_in(f"DS-{node.name}-0")
+    node.report()
+    assert cluster.located("/f") == good
+    cluster.live(3)
+    assert {each.name: each.told for each in cluster.nodes.values() if each.told} == {
+        node.name: [block.id]
+    }
+    assert node.find(block.id) is None
+    cluster.check_calm()
+
+
+def test_a_volume_that_is_mounted_again_before_its_corrupt_replica_is_deleted(
+    cluster: FakeCluster,
+) -> None:
+    cluster.add("a", "b", "c")
+    block = cluster.write("/f", replication=2)
+    node = cluster.nodes[cluster.holders(block)[0]]
+    rot(node, block)
+    while not node.told:
+        cluster.pass_time(3)
+        for other in others(cluster, node.name):
+            other.beat()
+        node.heartbeat()
+        cluster.step()
+    node.take_out(f"DS-{node.name}-0")
+    cluster.live(30)
+    cluster.check_calm()
+    good = cluster.holders(block)
+    node.put_in(f"DS-{node.name}-0")
+    node.report()
+    assert cluster.located("/f") == good
+    cluster.live(3)
+    assert cluster.holders(block) == good
+    assert node.told == [block.id] * 2
+    assert node.find(block.id) is None
+    cluster.check_calm()
+
+
+def test_a_volume_that_is_reported_before_it_is_heard_of(sqlite_cluster: FakeCluster) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    block = cluster.write("/f", replication=2)
+    node = cluster.nodes[cluster.holders(block)[0]]
+    rot(node, block)
+    node.take_out(f"DS-{node.name}-0")
+    cluster.live(5)
+    node.put_in(f"DS-{node.name}-0")
+    node.send_report(node.make_report(with_lease=False))
+    cluster.pass_time(3)
+    cluster.step()
+    cluster.live(3)
+    assert node.find(block.id) is None
+    cluster.check_calm()
+
+
+def test_what_is_to_be_deleted_may_turn_out_to_be_corrupt(sqlite_cluster: FakeCluster) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    block = cluster.write("/f", replication=3)
+    node, kept, _ = cluster.nodes.values()
+    cluster.client.set_replication("/f", 2)
+    drop(cluster, block, node, keeping=kept)
+    rot(node, block)
+    cluster.bury(node)
+    cluster.live(3)
+    cluster.check_calm()
+    node.come()
+    assert cluster.located("/f") == ["b", "c"]
+    cluster.live(3)
+    assert node.find(block.id) is None
+    assert cluster.holders(block) == ["b", "c"]
+    cluster.check_calm()
+
+
+def test_nobody_waits_for_the_dead_to_delete_something(sqlite_cluster: FakeCluster) -> None:
+    """Though they may not have been given up: one in maintenance never is."""
+    cluster = sqlite_cluster
+    a, b, _ = cluster.add("a", "b", "c")
+    block = cluster.write("/f")
+    cluster.client.set_replication("/f", 2)
+    drop(cluster, block, a, keeping=b)
+    redundancy = cluster.namenode.redundancy
+    [facts] = cluster.call(inspect_blocks, [block.id])
+    assert redundancy.view_of(facts).deleting == {"a"}
+    a.die()
+    for _ in range(30):
+        cluster.pass_time(25)
+        cluster.beat()
+    cluster.namenode.datanodes.refresh_all()
+    assert not redundancy.view_of(facts).deleting
+    a.come()
+    cluster.live(2)
+    assert a.told == [block.id]
+    cluster.check_calm()
+
+
+def test_what_was_on_a_volume_that_is_mounted_again_is_not_certain(
+    sqlite_cluster: FakeCluster,
+) -> None:
+    """Until it has reported: it may have lost something."""
+    cluster = sqlite_cluster
+    a, b = cluster.add("a", "b")
+    block = cluster.write("/f", replication=2)
+    a.take_out("DS-a-0")
+    cluster.live(2)
+    del a.aside["DS-a-0"][block.id]
+    a.put_in("DS-a-0")
+    cluster.client.set_replication("/f", 1)
+    cluster.live(3)
+    assert a.told == b.told == []
+    a.report()
+    cluster.live(3)
+    assert cluster.located("/f") == ["b"]
+    cluster.check_calm()
 
 
 def report_bad(node: FakeDataNode, block: Block, stamp: int | None = None) -> None:
@@ -528,3 +760,45 @@ def test_one_too_many_is_found_by_a_namenode_that_has_not_heard_of_it(tmp_path: 
         cluster.live(5)
         assert len(cluster.holders(block)) == 2
         cluster.check_calm()
+
+
+def test_one_too_many_is_waited_for_though_another_node_has_lost_a_volume(tmp_path: Path) -> None:
+    """That one counts for what it has on another volume; the late one is still expected."""
+    with fake_cluster(tmp_path) as cluster:
+        a, *_ = cluster.add("a", "b", "c", storages=2)
+        block = cluster.write("/f", replication=3)
+        known = a.storage_of(block.id)
+        [other] = a.disk.keys() - {known}
+        a.send_change(other, pb.ReceivedDeletedBlockInfoProto.RECEIVED, block.id, 1001, 10)
+        cluster.client.set_replication("/f", 2)
+        a.disk[other] = a.disk.pop(known)
+        disks = {name: node.disk for name, node in cluster.nodes.items()}
+    with fake_cluster(tmp_path, format=False) as cluster:
+        for name in ("a", "b", "c"):
+            node = cluster.nodes[name] = FakeDataNode(cluster, name)
+            node.disk = disks[name]
+            node.come()
+            cluster.live(3)
+        cluster.live(5)
+        assert len(cluster.holders(block)) == 2
+        cluster.check_calm()
+
+
+def test_a_move_has_not_arrived_where_something_bad_is(sqlite_cluster: FakeCluster) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a", "b")
+    block = cluster.write("/f", replication=1)
+    [facts] = cluster.call(inspect_blocks, [block.id])
+    [source] = cluster.namenode.redundancy.view_of(facts).replicas
+    [taker] = others(cluster, source.uuid)
+    number = StorageNumber(numbers_of(cluster, taker)[0])
+    [target] = cluster.namenode.datanodes.targets([number])
+    moves = cluster.namenode.moves
+    assert moves.order(Mover.BALANCER, facts.block, [Move(source, target)])
+    for status, outcome in (
+        (ReplicaStatus.CORRUPT, Outcome.UNDER_WAY),
+        (ReplicaStatus.GOOD, Outcome.ARRIVED),
+    ):
+        there = Replica(block.id, block.generation_stamp, block.length_bytes, status)
+        replicas = [*facts.replicas, (number, there)]
+        assert moves.settle(msgspec.structs.replace(facts, replicas=replicas)) is outcome

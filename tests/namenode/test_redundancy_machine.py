@@ -41,6 +41,7 @@ class RedundancyMachine(RuleBasedStateMachine):
         self.blocks: dict[str, Block] = {}
         self.replication: dict[str, int] = {}
         self.reports: list[tuple[FakeDataNode, pb.BlockReportRequestProto]] = []
+        self.unreported: set[str] = set()  # who has mounted something, and has yet to report it
         self.count = 0
         self.cluster: FakeCluster
 
@@ -48,7 +49,7 @@ class RedundancyMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
         self.cluster = self.stack.enter_context(fake_cluster(folder))
-        self.cluster.add(*NODES)
+        self.cluster.add(*NODES, storages=2)
 
     def teardown(self) -> None:
         try:
@@ -69,15 +70,13 @@ class RedundancyMachine(RuleBasedStateMachine):
     @rule(replication=st.integers(1, 3))
     def write(self, replication: int) -> None:
         self.cluster.beat()
-        if not self.up:
+        if not any(node.disk for node in self.up):
             return
         path = f"/f{self.count}"
         self.count += 1
         self.cluster.client.create(path, replication=replication)
         block = self.cluster.add_block(path)
-        reached = [
-            storage for storage in block.targets if self.cluster.nodes[self.owner(storage)].is_up
-        ]
+        reached = [storage for storage in block.targets if self.is_reached(storage)]
         for storage in reached:
             self.cluster.finish(storage, block, 10)
         if not reached or not self.cluster.complete(path, block, 10):
@@ -87,10 +86,12 @@ class RedundancyMachine(RuleBasedStateMachine):
         assert found is not None
         self.blocks[path], self.replication[path] = found, replication
 
-    def owner(self, storage: int) -> str:
-        found = self.cluster.namenode.datanodes.storage(storage)
+    def is_reached(self, number: int) -> bool:
+        found = self.cluster.namenode.datanodes.storage(number)
         assert found is not None
-        return found[0].record.uuid
+        live, storage = found
+        node = self.cluster.nodes[live.record.uuid]
+        return node.is_up and storage.id in node.disk
 
     @precondition(lambda self: self.blocks)
     @rule(pick=picks, replication=st.integers(1, 3))
@@ -121,6 +122,7 @@ class RedundancyMachine(RuleBasedStateMachine):
         node = self.cluster.nodes[name]
         node.die()
         node.come()
+        self.unreported.discard(name)
 
     @rule()
     def bury_the_dead(self) -> None:
@@ -131,18 +133,76 @@ class RedundancyMachine(RuleBasedStateMachine):
     def rot(self, pick: int, name: str) -> None:
         """A replica goes bad, and somebody notices; or it vanishes, if nobody does."""
         block, node = self.blocks[self.pick_file(pick)], self.cluster.nodes[name]
-        found = node.find(block.id)
+        if node.find(block.id) is None or not self.is_elsewhere(node, block):
+            return
+        if not node.is_up:
+            del node.disk[node.storage_of(block.id)][block.id]
+        elif name not in self.unreported:  # nobody reads what no NameNode knows of
+            rot(node, block)
+
+    def is_elsewhere(self, node: FakeDataNode, block: Block) -> bool:
+        """Whether another DataNode has a good replica, and will have it."""
         others = [each for each in self.cluster.nodes.values() if each is not node]
-        is_elsewhere = any(
+        return any(
             self.cluster.has_good(each, block) and not each.is_about_to_delete(block.id)
             for each in others
         )
-        if found is None or not is_elsewhere:
-            return
+
+    # Volumes.
+
+    @rule(name=nodes, pick=picks)
+    def break_volume(self, name: str, pick: int) -> None:
+        """Under a DataNode that lives, or while it does not."""
+        node = self.cluster.nodes[name]
+        if node.disk:
+            node.take_out(sorted(node.disk)[pick % len(node.disk)])
+            self.forget_reports(node)
+
+    @rule(name=nodes, pick=picks, is_told=st.booleans())
+    def mount_again(self, name: str, pick: int, is_told: bool) -> None:
+        node = self.cluster.nodes[name]
+        if node.aside:
+            self.mount(node, sorted(node.aside)[pick % len(node.aside)], is_told)
+
+    @rule(name=nodes, is_told=st.booleans())
+    def mount_new(self, name: str, is_told: bool) -> None:
+        node = self.cluster.nodes[name]
+        if node.aside:
+            self.count += 1
+            self.mount(node, f"DS-{name}-new{self.count}", is_told)
+
+    def mount(self, node: FakeDataNode, id: str, is_told: bool) -> None:
+        """It is heard of, and reported at once or later."""
+        if not node.is_up:
+            self.prefer(node, id)
+        node.put_in(id)
+        self.forget_reports(node)
         if node.is_up:
-            rot(node, block)
-        else:
-            del node.disk[f"DS-{name}-0"][block.id]
+            node.work()
+            node.beat()
+            self.unreported.add(node.name)
+        if node.is_up and is_told:
+            node.report()
+            self.unreported.discard(node.name)
+
+    def prefer(self, node: FakeDataNode, id: str) -> None:
+        """A DataNode that starts does not know which of two is the good one."""
+        have = node.aside.get(id, {}).keys()
+        for block in self.blocks.values():
+            if block.id in have and node.find(block.id) and self.is_elsewhere(node, block):
+                del node.disk[node.storage_of(block.id)][block.id]
+
+    @precondition(lambda self: self.blocks)
+    @rule(pick=picks, name=nodes)
+    def lose_aside(self, pick: int, name: str) -> None:
+        """What was on a volume that broke is not all there any more."""
+        block = self.blocks[self.pick_file(pick)]
+        for blocks in self.cluster.nodes[name].aside.values():
+            blocks.pop(block.id, None)
+
+    def forget_reports(self, node: FakeDataNode) -> None:
+        """What it says of its volumes, it says in this order."""
+        self.reports = [each for each in self.reports if each[0] is not node]
 
     # What they say, and are told; late, or never.
 
@@ -177,11 +237,15 @@ class RedundancyMachine(RuleBasedStateMachine):
         is_current = live.lease is not None and live.lease.id == report.context.leaseId
         if node.is_up and is_current and self.cluster.now_s - live.lease.granted_s < 300:
             node.send_report(report)
+            self.unreported.discard(node.name)
 
     # Time.
 
     @rule(seconds=st.sampled_from([1, 4, 40]))
     def wait(self, seconds: int) -> None:
+        for node in self.up:
+            if node.aside:  # it does not take a minute for what it was told before
+                node.work()
         self.cluster.pass_time(seconds)
 
     @rule()
@@ -200,6 +264,9 @@ class RedundancyMachine(RuleBasedStateMachine):
     def calm_down(self) -> None:
         cluster = self.cluster
         for node in cluster.nodes.values():
+            for n, id in enumerate(sorted(node.aside)):
+                if (n + self.count) % 2 or not node.disk:  # or it never comes back
+                    self.mount(node, id, is_told=True)
             if not node.is_up:
                 node.come()
         cluster.beat()
@@ -219,6 +286,8 @@ class RedundancyMachine(RuleBasedStateMachine):
         for node in cluster.nodes.values():
             left = set().union(*node.disk.values()) - {block.id for block in self.blocks.values()}
             assert not left, f"{node.name} still has {left}"
+            for found in node.disk.values():
+                assert not any(each.is_rotten for each in found.values()), node.name
         cluster.check_calm()
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from cairnfs.blocks import invalidations
 from cairnfs.blocks.checks import CHECKS_PAGE, put_checks
+from cairnfs.blocks.invalidations import void_orders
 from cairnfs.blocks.records import (
     Block,
     BlockId,
@@ -25,8 +27,10 @@ from cairnfs.blocks.registration import ReportedStorage, add_storages, register_
 from cairnfs.blocks.reports import (
     ReplicaChange,
     ReportedReplica,
+    Verdict,
     mark_corrupt,
     receive_changes,
+    receive_report,
 )
 from cairnfs.config import Control
 from cairnfs.namesystem import file_blocks, files
@@ -217,23 +221,61 @@ def test_what_was_given_up_is_forgotten_without_a_trace(cluster: Cluster) -> Non
     block = cluster.write("/f")
     cluster.fs.set_replication("/f", 1)
     silent, broken, left = cluster.storages
-    cluster.run(forget_replicas, block.id, [silent, StorageNumber(99)], [broken])
+    cluster.run(forget_replicas, block.id, [silent, StorageNumber(99), broken])
     facts = cluster.inspect(block)
     assert facts.replicas == [(left, Replica(block.id, block.generation_stamp, LENGTH))]
     assert not facts.deleting
 
 
-def test_what_was_bad_on_a_node_that_was_given_up_is_to_be_deleted(cluster: Cluster) -> None:
+def test_what_was_bad_of_what_was_given_up_stays_known(cluster: Cluster) -> None:
     block = cluster.write("/f")
-    silent, broken, left = cluster.storages
-    for storage in (silent, broken):
-        cluster.run(mark_corrupt, storage, block.id, block.generation_stamp)
-    cluster.run(forget_replicas, block.id, [silent], [broken])
+    bad, good, _ = cluster.storages
+    cluster.run(mark_corrupt, bad, block.id, block.generation_stamp)
+    cluster.run(forget_replicas, block.id, [bad, good])
     facts = cluster.inspect(block)
-    assert [storage for storage, _ in facts.replicas] == [left]
-    assert [(storage, order.replica.status) for storage, order in facts.deleting] == [
-        (silent, ReplicaStatus.CORRUPT)
+    assert [replica.status for _, replica in facts.replicas] == [
+        ReplicaStatus.CORRUPT,
+        ReplicaStatus.GOOD,
     ]
+    assert not facts.deleting
+
+
+def test_a_full_report_of_what_is_bad_has_it_looked_at(cluster: Cluster) -> None:
+    block = cluster.write("/f")
+    bad, good, _ = cluster.storages
+    cluster.run(mark_corrupt, bad, block.id, block.generation_stamp)
+    cluster.settle_all()
+    reported = [ReportedReplica(block.id, block.generation_stamp, LENGTH)]
+    assert cluster.run(receive_report, good, reported, 1, IDS_END) == [Verdict.KNOWN]
+    assert cluster.checks == {}
+    assert cluster.run(receive_report, bad, reported, 1, IDS_END) == [Verdict.KNOWN]
+    assert cluster.checks == {CheckQueue.NEW: 1}
+
+
+def test_orders_that_are_void_leave_what_is_bad(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invalidations, "ORDERS_PAGE", 2)
+    away, kept, _ = cluster.storages
+    bad, good, gone = (cluster.write(f"/{name}") for name in ("bad", "good", "gone"))
+    for block in (bad, good):
+        known = cluster.inspect(block).block
+        assert cluster.run(drop_replicas, known, [away], [kept])
+    for block in (bad, gone):
+        cluster.run(mark_corrupt, away, block.id, block.generation_stamp)
+    cluster.fs.delete("/gone")
+    cluster.fs.reclaim()
+    cluster.settle_all()
+    assert len(cluster.rows(Table.INVALIDATIONS, away)) == 3
+    after = cluster.run(void_orders, away, b"")
+    assert after
+    assert cluster.run(void_orders, away, after) == b""
+    assert not cluster.rows(Table.INVALIDATIONS, away)
+    replicas = {block.id: dict(cluster.inspect(block).replicas) for block in (bad, good)}
+    assert replicas[bad.id][away].status is ReplicaStatus.CORRUPT
+    assert away not in replicas[good.id]
+    assert len(cluster.rows(Table.REPLICAS, away)) == 1
+    assert cluster.checks == {CheckQueue.NEW: 2}
 
 
 def test_deleting_takes_everything_along(cluster: Cluster) -> None:

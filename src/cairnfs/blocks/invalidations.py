@@ -17,7 +17,9 @@ from cairnfs.blocks.records import (
     Deletion,
     Invalidation,
     Replica,
+    ReplicaStatus,
     StorageNumber,
+    check_key,
     deletion_key,
     invalidation_key,
     replica_key,
@@ -28,6 +30,7 @@ from cairnfs.transaction.transaction import Transaction
 
 DELETIONS_KEPT_MS = 15 * 60_000  # longer than a full report can be on its way
 DELETIONS_PAGE = 500  # rows looked at by one transaction
+ORDERS_PAGE = 500
 
 Order = tuple[StorageNumber, Invalidation]
 
@@ -65,10 +68,32 @@ def take_invalidations(
             orders.append((storage, order))
         else:
             tx.delete(invalidation_key(storage, order.block_id))
-            tx.get(replica_key(storage, order.block_id))
-            tx.put(replica_key(storage, order.block_id), order.replica)
+            _restore(tx, storage, order)
             put_check(tx, order.block_id, at_once=True)
     return orders
+
+
+@operation()
+def void_orders(tx: Transaction, storage: StorageNumber, after: bytes) -> bytes:
+    """Withdraw a page of the orders on a storage that is given up; where to go on.
+
+    Should it come back, it will report what it has, but not what of it is bad: that is kept
+    as what it was before it was to be deleted.
+    """
+    page = tx.scan(Table.INVALIDATIONS, storage, after, ORDERS_PAGE)
+    ids = [order.block_id for _, order in page]
+    tx.need(
+        [key for id in ids for key in (check_key(id), replica_key(storage, id))],
+        ids=[(int(Table.BLOCKS), id) for id in ids],
+    )
+    for key, order in page:
+        tx.delete(key)
+        if newest_row(tx, order.block_id) is None:
+            continue
+        if order.status is ReplicaStatus.CORRUPT:
+            _restore(tx, storage, order)
+        put_check(tx, order.block_id, at_once=True)
+    return page[-1][0][2] if len(page) == ORDERS_PAGE else b""
 
 
 @operation()
@@ -129,6 +154,13 @@ def discard_block(tx: Transaction, block: Block) -> None:
     forget_checks(tx, block.id)
     if block.state is not BlockState.COMPLETE and (block.targets or count):
         put_check(tx, block.id, at_once=True)
+
+
+def _restore(tx: Transaction, storage: StorageNumber, order: Invalidation) -> None:
+    """What was to be deleted counts again, for what it is."""
+    key = replica_key(storage, order.block_id)
+    tx.get(key)
+    tx.put(key, order.replica)
 
 
 def _is_elsewhere(

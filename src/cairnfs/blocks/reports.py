@@ -162,11 +162,14 @@ def mark_corrupt(
 ) -> None:
     """A reader, a scanner or a writer has found that a replica is bad."""
     key = replica_key(storage, block_id)
-    replica: Replica | None = tx.get(key)
-    if replica is None or replica.status is ReplicaStatus.CORRUPT:
+    found: Replica | Invalidation | None = tx.get(key)
+    if found is None:  # it may be to be deleted, and counts again if that is withdrawn
+        key = invalidation_key(storage, block_id)
+        found = tx.get(key)
+    if found is None or found.status is ReplicaStatus.CORRUPT:
         return
-    if stamp == replica.generation_stamp:  # or another replica is meant, which was here before
-        tx.put(key, msgspec.structs.replace(replica, status=ReplicaStatus.CORRUPT))
+    if stamp == found.generation_stamp:  # or another replica is meant, which was here before
+        tx.put(key, msgspec.structs.replace(found, status=ReplicaStatus.CORRUPT))
         put_check(tx, block_id)
 
 
@@ -217,9 +220,11 @@ def _receive(
     as_of: int | None,
 ) -> Verdict:
     """Put down one replica; `as_of` is given if it is part of a full report."""
-    if _is_known(tx, storage, reported):
-        return Verdict.KNOWN
     key = replica_key(storage, reported.block_id)
+    if _is_known(tx, storage, reported):
+        if as_of is not None and tx.get(key).status is ReplicaStatus.CORRUPT:
+            put_check(tx, reported.block_id)  # it was away perhaps, and nobody waited for it
+        return Verdict.KNOWN
     if as_of is not None and tx.get(key) is not None and tx.changed_after(key, as_of):
         return Verdict.KNOWN
     if _is_being_deleted(tx, storage, reported, as_of):

@@ -193,6 +193,7 @@ class Balancer(MovingDuty):
         orders = [
             Scan(Table.INVALIDATIONS, storage.number, b"", 1)
             for node in self._datanodes
+            if self._datanodes.is_alive(node)
             for storage in node.record.storages
         ]
         found = (await self._store.read(Reading(scans=[checks, *orders]))).scans
@@ -335,7 +336,7 @@ class Balancer(MovingDuty):
         found = await run(self._runner, Call(inspect_blocks, (page,)))
         for block_id, facts in zip(page, found, strict=True):
             del iteration.leaving[block_id]
-            if facts is not None and (facts.news is not None or facts.deleting):
+            if facts is not None and (facts.news is not None or self._redundancy.deleting(facts)):
                 iteration.leaving[block_id] = None  # behind the others
             else:
                 iteration.changed_s = self._datanodes.now_s()

@@ -310,12 +310,15 @@ def _add_copies(command: pb.BlockCommandProto, transfers: Sequence[Transfer]) ->
 async def _add_invalidations(
     namenode: NameNode, node: LiveDataNode, response: pb.HeartbeatResponseProto
 ) -> None:
-    """Tell a DataNode what to delete: what rows say at this moment, and nothing else."""
+    """Tell a DataNode what to delete: what rows say at this moment, and nothing else.
+
+    Not what was on a volume that broke: it would be deleted from whichever has the block now.
+    """
     now_s = namenode.datanodes.now_s()
     node.told = {key: at_s for key, at_s in node.told.items() if now_s - at_s < TELL_AGAIN_S}
     orders = await namenode.call(
         take_invalidations,
-        [storage.number for storage in node.record.storages],
+        [storage.number for storage in node.record.storages if not node.has_failed(storage)],
         frozenset(node.told),
         namenode.datanodes.is_readable,
         INVALIDATIONS_MAX,

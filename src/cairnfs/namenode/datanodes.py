@@ -114,7 +114,7 @@ class LiveDataNode:
     lease: ReportLease | None = None
     is_displaced: bool = False  # another one is at its address
     is_given_up: bool = False  # its blocks are made anew elsewhere
-    given_up: set[StorageNumber] = field(default_factory=set)  # storages, for the same
+    given_up: dict[StorageNumber, float] = field(default_factory=dict)  # storages; since when
 
     def sum(self, part: Callable[[StorageUsage], int]) -> int:
         return sum(part(usage) for usage in self.usage.values())
@@ -195,6 +195,16 @@ class DataNodes:
         node, storage = found
         return number in node.reported and self.is_alive(node) and not node.has_failed(storage)
 
+    def is_given_up(self, number: StorageNumber) -> bool:
+        """Whether what was on a storage is made anew: its DataNode is dead, or it broke."""
+        found = self._storages.get(number)
+        if found is None:
+            return False
+        node, storage = found
+        if node.is_given_up and not self.is_alive(node):
+            return True
+        return number in node.given_up and node.has_failed(storage)
+
     # What DataNodes say.
 
     def put(self, record: DataNode) -> LiveDataNode:
@@ -247,6 +257,8 @@ class DataNodes:
         """A heartbeat."""
         node.heard_s, node.heard_ms, node.is_heard = self.now_s(), now_ms, True
         node.usage = usage
+        # A volume that comes back may not have all that it had.
+        node.reported -= {each.number for each in node.record.storages if node.has_failed(each)}
         node.xceivers = xceivers
         node.failed_volumes = failed_volumes
         self._promises.expire()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cairnfs.blocks.checks import put_checks
-from cairnfs.blocks.invalidations import forget_deletions
+from cairnfs.blocks.invalidations import forget_deletions, void_orders
 from cairnfs.blocks.records import AdminState, CheckQueue, DataNode, Storage, StorageNumber
 from cairnfs.blocks.registration import remove_storage, set_admin_state
 from cairnfs.errors import IOException
@@ -24,6 +24,7 @@ from cairnfs.transaction.runner import Runner, run
 log = logging.getLogger(__name__)
 
 REPLICAS_PAGE = 500  # rows looked at at once
+ORDERS_KEPT_S = 60.0  # so long a DataNode may take to do what it was told
 
 _LEAVING = (AdminState.DECOMMISSION_INPROGRESS, AdminState.DECOMMISSIONED)
 
@@ -60,6 +61,7 @@ class Departures:
         """See who has gone, and who may go."""
         await self._give_up_the_dead()
         await self._give_up_the_broken()
+        await self._void_orders()
         await self._decommission()
         await self._forget_deletions()
 
@@ -84,7 +86,7 @@ class Departures:
                 continue
             for storage in node.record.storages:
                 if not node.has_failed(storage):
-                    node.given_up.discard(storage.number)
+                    await self._take_back(node, storage)
                 elif storage.number not in node.given_up:
                     log.warning(
                         "DataNode %s has no storage %s any more: what was on it is made anew",
@@ -92,9 +94,40 @@ class Departures:
                         storage.id,
                     )
                     await self._check_all_of([storage])
-                    node.given_up.add(storage.number)
+                    node.given_up[storage.number] = self._datanodes.now_s()
                 elif storage.id not in node.usage:
                     await self._forget_storage(node, storage.number)
+
+    async def _take_back(self, node: LiveDataNode, storage: Storage) -> None:
+        """A volume that is there again may have what was found to be bad before."""
+        if storage.number in node.given_up:
+            await self._check_all_of([storage])
+            node.given_up.pop(storage.number, None)
+
+    async def _void_orders(self) -> None:
+        """Withdraw what was to be deleted on storages that are given up.
+
+        Else a block would wait for that as long as they are away, and a storage that never comes
+        back could not be forgotten.  But whoever is told to delete a block deletes it from
+        whichever volume has it, so nothing is copied there until that has surely been done.
+        """
+        began_s = self._datanodes.now_s() - ORDERS_KEPT_S
+        scans = [
+            Scan(Table.INVALIDATIONS, storage.number, b"", 1)
+            for node in self._datanodes
+            for storage in node.record.storages
+            if node.given_up.get(storage.number, began_s) <= began_s
+            and self._datanodes.is_given_up(storage.number)
+        ]
+        if not scans:
+            return
+        found = (await self._store.read(Reading(scans=scans))).scans
+        for scan in scans:
+            number, after = StorageNumber(scan.a), b""
+            while found[scan] and self._datanodes.is_given_up(number):
+                after = await run(self._runner, Call(void_orders, (number, after)))
+                if not after:
+                    break
 
     async def _forget_storage(self, node: LiveDataNode, number: StorageNumber) -> None:
         scan = Scan(Table.REPLICAS, number, b"", 1)

@@ -127,7 +127,8 @@ class Moves:
         pending = self._pending.get(facts.block.id)
         if pending is None:
             return Outcome.NONE
-        held = self._kept_at(storage for storage, _ in facts.replicas)
+        good = (each for each, replica in facts.replicas if replica.is_good_for(facts.block))
+        held = self._kept_at(good)
         missing = [move for move in pending.moves if _place(move) not in held]
         for move in pending.moves:
             if move not in missing:

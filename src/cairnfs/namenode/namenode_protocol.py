@@ -119,7 +119,9 @@ async def _inspect(namenode: NameNode, ids: list[BlockId]) -> list[BlockFacts]:
     return [
         facts
         for facts in found
-        if facts is not None and facts.block.state is BlockState.COMPLETE and not facts.deleting
+        if facts is not None
+        and facts.block.state is BlockState.COMPLETE
+        and not namenode.redundancy.deleting(facts)
     ]
 
 

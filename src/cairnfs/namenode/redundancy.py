@@ -14,7 +14,7 @@ is found and deleted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -25,6 +25,7 @@ from cairnfs.blocks.records import (
     BlockState,
     Check,
     CheckQueue,
+    Invalidation,
     Replica,
     ReplicaStatus,
     StorageNumber,
@@ -229,14 +230,16 @@ class Redundancy:
             self._order(facts, plan.copy)
         if (plan.deletions or plan.invalidations) and await self._drop(facts, view, plan):
             return []  # it is new again
-        silent, broken = self._given_up(facts)
-        queue = self._queue_of(view, plan, len(silent) + len(broken))
-        if queue is None and (silent or broken):
-            await run(self._runner, Call(forget_replicas, (facts.block.id, silent, broken)))
+        lost = self._given_up(facts)
+        queue = self._queue_of(view, plan, lost)
+        if queue is None and lost:
+            await run(self._runner, Call(forget_replicas, (facts.block.id, lost)))
         return [(facts.block.id, facts.news, queue)]
 
-    def _queue_of(self, view: BlockView, plan: BlockPlan, given_up: int) -> CheckQueue | None:
-        """Where a block waits, if it is not well; `given_up` replicas are not expected back.
+    def _queue_of(
+        self, view: BlockView, plan: BlockPlan, given_up: Collection[StorageNumber]
+    ) -> CheckQueue | None:
+        """Where a block waits, if it is not well; what was `given_up` is not expected back.
 
         Others may be: a NameNode that has just begun has not heard of all DataNodes.
         """
@@ -246,21 +249,21 @@ class Redundancy:
             priority = choose_priority(without, self._datanodes.cluster)
         if priority is not None:
             return CheckQueue(priority + 1)
-        one_each = view.one_per_node().replicas
-        counts = count_replicas(one_each)
-        possible = counts.live + max(counts.lost - given_up, 0)
-        is_unsettled = counts.corrupt > 0 or possible > view.replication
+        counts = count_replicas(
+            each
+            for each in view.one_per_node().replicas
+            if self._datanodes.number_of(each.uuid, each.storage.storage_id) not in given_up
+        )
+        is_unsettled = counts.corrupt > 0 or counts.live + counts.lost > view.replication
         return CheckQueue.POSTPONED if is_unsettled else None
 
     def view_of(self, facts: BlockFacts) -> BlockView:
         """The block as plans know it."""
-        orders = {
-            located.uuid: order
-            for storage, order in facts.deleting
-            for located in self._datanodes.locate_in_order([storage])
-        }
+        orders = self.deleting(facts)
         replicas = []
         for storage, replica in facts.replicas:
+            if _is_marked(replica) and self._datanodes.is_given_up(storage):
+                continue  # a bad one that is not there: known in case that it comes back
             for target in self._datanodes.targets([storage]):
                 order = orders.get(target.node.uuid)
                 # Who is told to delete a block deletes it from whichever volume has it.
@@ -278,21 +281,27 @@ class Redundancy:
             delete_hint="" if facts.news is None else facts.news.delete_hint,
         )
 
-    def _given_up(self, facts: BlockFacts) -> tuple[list[StorageNumber], list[StorageNumber]]:
-        """The storages that had the block, and are not expected to have it any more.
+    def deleting(self, facts: BlockFacts) -> dict[str, Invalidation]:
+        """What DataNodes have to delete of the block, by their uuids.
 
-        First those of DataNodes that are silent, then volumes that broke under others.
+        Those that are alive: a dead one does nothing, is no target for anything, and when it
+        comes back is one of them again.
         """
-        silent, broken = [], []
-        for storage, _ in facts.replicas:
-            found = self._datanodes.storage(storage)
-            if found is not None:
-                node, _ = found
-                if node.is_given_up and not self._datanodes.is_alive(node):
-                    silent.append(storage)
-                elif storage in node.given_up:
-                    broken.append(storage)
-        return silent, broken
+        orders: dict[str, Invalidation] = {}
+        for storage, order in facts.deleting:
+            for located in self._datanodes.locate([storage]):
+                known = orders.get(located.uuid, order)
+                youngest = max(known, order, key=lambda each: each.generation_stamp)
+                orders[located.uuid] = youngest
+        return orders
+
+    def _given_up(self, facts: BlockFacts) -> list[StorageNumber]:
+        """The storages that had the block, and are not expected to have it any more."""
+        return [
+            storage
+            for storage, replica in facts.replicas
+            if self._datanodes.is_given_up(storage) and not _is_marked(replica)
+        ]
 
     # Copies and deletions.
 
@@ -348,6 +357,8 @@ class Redundancy:
         leaving = {replica.uuid for replica in (*plan.deletions, *plan.invalidations)}
         dropped, kept = [], []
         for storage, replica in facts.replicas:
+            if self._datanodes.is_given_up(storage):
+                continue  # nobody can delete it there
             for located in self._datanodes.locate_in_order([storage]):
                 if located.uuid in leaving:
                     dropped.append(storage)
@@ -364,10 +375,15 @@ class Redundancy:
         return is_done
 
 
+def _is_marked(replica: Replica) -> bool:
+    """Whether it was found to be bad; its DataNode need not know that."""
+    return replica.status is ReplicaStatus.CORRUPT
+
+
 def _integrity(facts: BlockFacts, replica: Replica) -> Integrity:
     if replica.is_good_for(facts.block):
         return Integrity.GOOD
     is_older = replica.generation_stamp < facts.block.generation_stamp
-    if is_older and replica.status is not ReplicaStatus.CORRUPT:
+    if is_older and not _is_marked(replica):
         return Integrity.OUTDATED
     return Integrity.CORRUPT

@@ -116,25 +116,16 @@ def drop_replicas(
 
 
 @operation()
-def forget_replicas(
-    tx: Transaction,
-    block_id: BlockId,
-    silent: Sequence[StorageNumber],
-    broken: Sequence[StorageNumber],
-) -> None:
+def forget_replicas(tx: Transaction, block_id: BlockId, storages: Sequence[StorageNumber]) -> None:
     """What was on DataNodes that were given up, and on volumes that broke.
 
-    Should such a DataNode come back, it will report what it has, but not what is bad of it: that
-    it is to delete then, or it would be taken for good, and a good one for one too many.
+    Should they come back, they will report what they have, but not what of it is bad: that stays
+    known, or it would be taken for good, and a good one for one too many.
     """
-    for storage in (*silent, *broken):
+    for storage in storages:
         key = replica_key(storage, block_id)
         replica: Replica | None = tx.get(key)
-        if replica is None:
-            continue
-        if replica.status is ReplicaStatus.CORRUPT and storage in silent:
-            invalidate(tx, storage, replica)
-        else:
+        if replica is not None and replica.status is not ReplicaStatus.CORRUPT:
             tx.delete(key)
 
 
