@@ -24,8 +24,8 @@ SPACE = Namespace(7, "CID-1", "BP-1", 1)
 DATA = os.urandom(3000)
 
 
-def open_replicas(path: Path, disk: Disk | None = None) -> Replicas:
-    volumes = Volumes(StorageLocation.parse_list(str(path)), disk=disk)
+def open_replicas(*paths: Path, disk: Disk | None = None) -> Replicas:
+    volumes = Volumes(StorageLocation.parse_list(",".join(map(str, paths))), disk=disk)
     volumes.attach(SPACE)
     replicas = Replicas(volumes)
     replicas.load()
@@ -169,12 +169,12 @@ def life_of_a_block(replicas: Replicas, acknowledged: list[int]) -> None:
 def test_a_crash_at_every_step(tmp_path: Path) -> None:
     """Wherever it happens, what was acknowledged is there after the restart, and right."""
     counting = DyingDisk(0)
-    life_of_a_block(open_replicas(tmp_path / "whole", counting), [0])
+    life_of_a_block(open_replicas(tmp_path / "whole", disk=counting), [0])
     assert counting.steps > 20
     for step in range(1, counting.steps + 1):
         path = tmp_path / str(step)
         acknowledged = [0]
-        replicas = open_replicas(path, DyingDisk(step))
+        replicas = open_replicas(path, disk=DyingDisk(step))
         with pytest.raises(DiskDied):
             life_of_a_block(replicas, acknowledged)
         replicas.volumes.close()
@@ -213,9 +213,35 @@ def test_a_newer_replica_on_another_volume_wins(tmp_path: Path) -> None:
         for line in other.read_text().splitlines()
     ]
     other.write_text("\n".join(lines))
-    volumes = Volumes(StorageLocation.parse_list(f"{tmp_path}/a,{tmp_path}/b"))
-    volumes.attach(SPACE)
-    replicas = Replicas(volumes)
-    replicas.load()
+    replicas = open_replicas(tmp_path / "a", tmp_path / "b")
     assert replicas.get(BLOCK.id).generation_stamp == 1002
-    volumes.close()
+    replicas.volumes.close()
+
+
+@pytest.mark.parametrize("older", ["a", "b"])
+def test_of_two_that_are_the_same_the_younger_is_kept(tmp_path: Path, older: str) -> None:
+    """A disk that was away comes back, and its replica, which has decayed, was made anew."""
+    folders = {name: tmp_path / name for name in ("a", "b")}
+    replicas = open_replicas(*folders.values())
+    replica = create(replicas)
+    append(replica, DATA)
+    replicas.finalize(replica)
+    found = replicas.get(BLOCK.id)
+    have = found.volume.location.path
+    lacks = next(folder for folder in folders.values() if folder != have)
+    for path in (found.data_path, found.meta_path):
+        copy = lacks / path.relative_to(have)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    replicas.volumes.close()
+
+    [rotten] = folders[older].rglob(f"blk_{BLOCK.id}")
+    rotten.write_bytes(bytes(3000))
+    os.utime(rotten, ns=(0, 0))
+    replicas = open_replicas(*folders.values())
+    assert content(replicas) == DATA
+    assert not rotten.exists()
+    used = {volume.location.path.name: volume.used_bytes for volume in replicas.volumes.good}
+    assert used.pop(older) == 0
+    assert sum(used.values()) > 3000
+    replicas.volumes.close()

@@ -31,10 +31,11 @@ class ReplicaTable:
         used = 0
         for found in find_finalized(volume):
             known = self._finalized.get(found.block_id)
-            if known is not None and known.generation_stamp >= found.generation_stamp:
+            if known is not None and known.block == Block(*found):
+                if not _drop_older(known, dataclasses.replace(known, volume=volume), steps):
+                    continue
+            elif known is not None and known.generation_stamp >= found.generation_stamp:
                 log.warning("%s: a better replica of blk_%d is known", volume, found.block_id)
-                if known.block == Block(*found):  # a crash came in the middle of a move
-                    steps.unlink(dataclasses.replace(known, volume=volume))
                 continue
             self._finalized.put(*found, volume)
             used += size_with_sums(found.length_bytes)
@@ -112,3 +113,23 @@ class ReplicaTable:
                 length = replica.on_disk_bytes
                 rows.append((replica.block_id, length, replica.generation_stamp, state))
         return rows
+
+
+def _drop_older(known: Replica, found: Replica, steps: ReplicaSteps) -> bool:
+    """Keep one of two that should be the same; whether it is the one that was found now.
+
+    A crash came in the middle of a move, or a disk is there again whose replicas were made anew:
+    perhaps because it had decayed, so the younger one is kept, as HDFS does
+    (BlockPoolSlice.resolveDuplicateReplicas).
+    """
+    keeps_found = _written_ns(found) > _written_ns(known)
+    dropped = known if keeps_found else found
+    log.warning("%s: there is a younger one, this one is removed", dropped)
+    steps.unlink(dropped)
+    if keeps_found:
+        known.volume.add_used(-size_with_sums(known.received_bytes))
+    return keeps_found
+
+
+def _written_ns(replica: Replica) -> int:
+    return replica.data_path.stat().st_mtime_ns
