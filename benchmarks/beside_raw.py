@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.callers import Callers, Request
 from benchmarks.core import SPREAD, Progress, create_of, open_warm
 from benchmarks.namespaces import POSTGRES, Namespaces
-from benchmarks.raw import measure_insert
+from benchmarks.raw import open_inserts
 from cairnfs.config import Control
 
 CALLERS = 32
@@ -28,13 +28,21 @@ async def measure_beside_raw(
     namenode = await open_warm(await namespaces.fresh(POSTGRES), Control.OPTIMISTIC, CALLERS)
     try:
         callers = Callers.of(namenode, CALLERS)
-        for turn in range(turns):
-            progress(f"creates beside inserts: turn {turn + 1} of {turns}")
-            for directories, name in ((SPREAD, "many"), (1, "one")):
-                inserted = await measure_insert(namespaces, directories, seconds)
-                created = await callers.measure(creates_in(f"/beside{turn}", directories), seconds)
-                rates.setdefault(f"insert_{name}", []).append(inserted["per_s"])
-                rates.setdefault(f"create_{name}", []).append(created.per_s)
+        async with (
+            open_inserts(namespaces, SPREAD) as inserts_in_many,
+            open_inserts(namespaces, 1) as inserts_in_one,
+        ):
+            for turn in range(turns):
+                progress(f"creates beside inserts: turn {turn + 1} of {turns}")
+                for inserts, directories, name in (
+                    (inserts_in_many, SPREAD, "many"),
+                    (inserts_in_one, 1, "one"),
+                ):
+                    inserted = await inserts.measure(seconds)
+                    requests = creates_in(f"/beside{turn}", directories)
+                    created = await callers.measure(requests, seconds)
+                    rates.setdefault(f"insert_{name}", []).append(inserted)
+                    rates.setdefault(f"create_{name}", []).append(created.per_s)
     finally:
         await namenode.stop()
     return {

@@ -12,7 +12,8 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ GROUP = 32
 FIRST_ID = 1_000_000
 
 GROUPS_MAX = 3_000  # prepared before the clock starts: making rows is not the engine's work
+GROUPS_PER_S_MAX = 4_000  # more than any engine inserts
 
 
 class Group(NamedTuple):
@@ -109,26 +111,49 @@ async def measure_raw(
     return results
 
 
-async def measure_insert(
-    namespaces: Namespaces, directories: int, seconds: float
-) -> dict[str, Any]:
-    """One sample of `insert` on PostgreSQL."""
+class RawInserts:
+    """`insert` on PostgreSQL, a stretch at a time, into tables that grow; see `open_inserts`."""
+
+    def __init__(self, connection: asyncpg.Connection, directories: int) -> None:
+        self._connection = connection
+        self._directories = directories
+        self._groups: list[Group] = []
+        self._made = 0
+
+    async def measure(self, seconds: float) -> float:
+        """Rows a second; what there is to be inserted is made before the clock starts."""
+        missing = int(GROUPS_PER_S_MAX * seconds) - len(self._groups)
+        self._groups += make_groups(self._directories, self._made, missing)
+        self._made += missing
+        statement = await self._connection.prepare(_PG_INSERT)
+        start = time.perf_counter()
+        rows, elapsed = 0, 0.0
+        while elapsed < seconds and self._groups:
+            await statement.fetch(*zip(*self._groups.pop().rows, strict=True))
+            rows += GROUP
+            elapsed = time.perf_counter() - start
+        return rows / elapsed
+
+
+@asynccontextmanager
+async def open_inserts(namespaces: Namespaces, directories: int) -> AsyncIterator[RawInserts]:
+    """Tables of their own for inserts into so many directories."""
     url = await namespaces.fresh(POSTGRES)
-    cpu = namespaces.server_cpu(POSTGRES)
-    assert cpu is not None
+    connection = await asyncpg.connect(url, server_settings=SESSION_SETTINGS)
     try:
-        return await _postgres(url, "insert", directories, seconds, cpu)
+        yield RawInserts(connection, directories)
     finally:
+        await connection.close()
         namespaces.drop(url)
 
 
-def make_groups(directories: int) -> Iterator[Group]:
-    """Files as rows, like those of a create, 32 at a time."""
+def make_groups(directories: int, first: int = 0, count: int = GROUPS_MAX) -> list[Group]:
+    """Files as rows, like those of a create, 32 at a time; the `first` groups are left out."""
     groups = []
-    for first in range(0, GROUP * GROUPS_MAX, GROUP):
-        rows = [_row(number, directories) for number in range(first, first + GROUP)]
+    for n in range(first, first + count):
+        rows = [_row(number, directories) for number in range(n * GROUP, (n + 1) * GROUP)]
         groups.append(Group(_keys_of(rows), rows, dict(Counter(row[1] for row in rows))))
-    return iter(groups)
+    return groups
 
 
 def _row(number: int, directories: int) -> tuple[int, int, bytes, int, int, bytes]:
@@ -193,7 +218,7 @@ async def _postgres(
             added = [list(group.added), list(group.added.values())]
             await create.fetch(*columns, *added, 1_700_000_000_000, group.rows[-1][4])
 
-        source = make_groups(directories)
+        source = iter(make_groups(directories))
         await work(next(source))
         before = server.sample()
         start, cpu = time.perf_counter(), time.process_time()
@@ -230,7 +255,7 @@ def _sqlite(url: str, what: str, directories: int, seconds: float) -> dict[str, 
                 db.executemany(_LITE_UPDATE, added)
             db.execute("COMMIT")
 
-        source = make_groups(directories)
+        source = iter(make_groups(directories))
         work(next(source))
         start, cpu = time.perf_counter(), time.process_time()
         rows = 0
