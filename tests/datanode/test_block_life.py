@@ -200,7 +200,7 @@ class BlockLife(RuleBasedStateMachine):
     @precondition(lambda self: self.state_is(FINALIZED))
     @rule()
     def delete(self) -> None:
-        self.replicas.delete(self.block)
+        self.replicas.delete(self.block, self.replicas.get(self.block.id).volume)
         self.model = None
 
     @precondition(lambda self: self.model is not None)

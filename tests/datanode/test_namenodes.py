@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from pathlib import Path
 
 import pytest
 from tests.datanode.client import BlockWriter, datanode_info, extended, read_block, write_block
@@ -139,6 +141,27 @@ def test_invalidate_does_not_touch_a_newer_generation(
     write_block([node], BLOCK, b"x" * 1000)
     stale = BLOCK._replace(generation_stamp=1000)
     namenode.command(node.uuid, block_command(pb.BlockCommandProto.INVALIDATE, stale))
+    heartbeats = len(namenode.heartbeats)
+    namenode.wait_for(lambda: len(namenode.heartbeats) > heartbeats + 3)
+    assert read_block(node, BLOCK, 0, 1000) == b"x" * 1000
+
+
+def test_invalidate_means_the_volume_that_has_it_when_it_is_told(
+    start_node: StartNode, namenode: FakeNameNode, tmp_path: Path
+) -> None:
+    """It may be a while before its turn comes, and a good copy be on another volume by then."""
+    node = start_node(data=f"{tmp_path}/a,{tmp_path}/b")
+    write_block([node], BLOCK, b"x" * 1000)
+    before = node.replicas.get(BLOCK.id).volume
+    other = next(volume for volume in node.volumes.good if volume is not before)
+    deleters, busy = node.commands._deleters, threading.Event()
+    deleters.submit(busy.wait)  # type: ignore[arg-type]
+    namenode.wait_for(deleters._queue.empty)
+    namenode.command(node.uuid, block_command(pb.BlockCommandProto.INVALIDATE, BLOCK))
+    namenode.wait_for(lambda: not deleters._queue.empty())
+    node.replicas.move(BLOCK._replace(length_bytes=1000), other.storage_type, other.storage_id)
+    busy.set()
+    namenode.wait_for(deleters._queue.empty)
     heartbeats = len(namenode.heartbeats)
     namenode.wait_for(lambda: len(namenode.heartbeats) > heartbeats + 3)
     assert read_block(node, BLOCK, 0, 1000) == b"x" * 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -218,10 +219,8 @@ def test_a_newer_replica_on_another_volume_wins(tmp_path: Path) -> None:
     replicas.volumes.close()
 
 
-@pytest.mark.parametrize("older", ["a", "b"])
-def test_of_two_that_are_the_same_the_younger_is_kept(tmp_path: Path, older: str) -> None:
-    """A disk that was away comes back, and its replica, which has decayed, was made anew."""
-    folders = {name: tmp_path / name for name in ("a", "b")}
+def make_twins(folders: dict[str, Path]) -> None:
+    """The same replica on two volumes of a DataNode, which has ended."""
     replicas = open_replicas(*folders.values())
     replica = create(replicas)
     append(replica, DATA)
@@ -235,7 +234,22 @@ def test_of_two_that_are_the_same_the_younger_is_kept(tmp_path: Path, older: str
         shutil.copy(path, copy)
     replicas.volumes.close()
 
-    [rotten] = folders[older].rglob(f"blk_{BLOCK.id}")
+
+def data_file(folder: Path) -> Path:
+    [path] = folder.rglob(f"blk_{BLOCK.id}")
+    return path
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> dict[str, Path]:
+    return {name: tmp_path / name for name in ("a", "b")}
+
+
+@pytest.mark.parametrize("older", ["a", "b"])
+def test_of_two_that_are_the_same_the_younger_is_kept(folders: dict[str, Path], older: str) -> None:
+    """A disk that was away comes back, and its replica, which has decayed, was made anew."""
+    make_twins(folders)
+    rotten = data_file(folders[older])
     rotten.write_bytes(bytes(3000))
     os.utime(rotten, ns=(0, 0))
     replicas = open_replicas(*folders.values())
@@ -244,4 +258,50 @@ def test_of_two_that_are_the_same_the_younger_is_kept(tmp_path: Path, older: str
     used = {volume.location.path.name: volume.used_bytes for volume in replicas.volumes.good}
     assert used.pop(older) == 0
     assert sum(used.values()) > 3000
+    replicas.volumes.close()
+
+
+@pytest.mark.parametrize("shorter", ["a", "b"])
+def test_of_two_of_one_generation_the_longer_is_kept(
+    folders: dict[str, Path], shorter: str
+) -> None:
+    make_twins(folders)
+    cut = data_file(folders[shorter])
+    os.truncate(cut, 1024)
+    os.truncate(next(cut.parent.glob("*.meta")), 7 + 8)
+    replicas = open_replicas(*folders.values())
+    assert content(replicas) == DATA
+    assert cut.exists()
+    replicas.volumes.close()
+
+
+@pytest.mark.parametrize("older", ["a", "b"])
+def test_one_that_cannot_be_removed_does_not_keep_a_node_from_starting(
+    folders: dict[str, Path], older: str
+) -> None:
+    class Stubborn(Disk):
+        def unlink(self, path: Path) -> None:
+            raise OSError(errno.EIO, "no more")
+
+    make_twins(folders)
+    os.utime(data_file(folders[older]), ns=(0, 0))
+    replicas = open_replicas(*folders.values(), disk=Stubborn())
+    assert content(replicas) == DATA
+    assert replicas.get(BLOCK.id).volume.location.path != folders[older]
+    replicas.volumes.close()
+
+
+def test_a_stray_copy_beside_a_replica_is_left_alone(tmp_path: Path) -> None:
+    replicas = open_replicas(tmp_path)
+    replica = create(replicas)
+    append(replica, DATA)
+    replicas.finalize(replica)
+    found = replicas.get(BLOCK.id)
+    stray = found.data_path.parent.parent / "subdir31"
+    stray.mkdir()
+    for path in (found.data_path, found.meta_path):
+        shutil.copy(path, stray)
+    replicas.volumes.close()
+    replicas = open_replicas(tmp_path)
+    assert content(replicas) == DATA
     replicas.volumes.close()

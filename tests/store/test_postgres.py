@@ -57,6 +57,24 @@ async def join(store: PostgresStore) -> tuple[int, int]:
     return id, epoch
 
 
+# Reading.
+
+
+@pytest.mark.parametrize("more", [Reading(), Reading(totals=[1])], ids=["rows", "rows and totals"])
+def test_what_is_known_is_not_told_again(postgres_dsn: str, more: Reading) -> None:
+    b: Key = (0, 1, b"b")
+
+    async def test(store: PostgresStore) -> None:
+        puts = [Put(A, None, 1, b"a", False), Put(b, None, 1, b"b", False)]
+        await store.commit(Batch(size=1, now_ms=0, puts=puts))
+        reading = Reading([A, b], totals=more.totals, known_versions={A: 1, b: 0})
+        found = await store.read(reading)
+        assert set(found.unchanged) == {A}
+        assert found.rows == {b: Row(b, 1, b"b")}
+
+    with_store(postgres_dsn, test)
+
+
 # Members.
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import logging
 import time
 from collections.abc import Iterator
@@ -12,9 +13,9 @@ import pytest
 from tests.transaction.audit import audit
 
 from cairnfs.config import NameNodeSettings
-from cairnfs.errors import FileNotFoundException
+from cairnfs.errors import FileNotFoundException, StoreUnavailableException
 from cairnfs.namenode.embedded import make_namespace
-from cairnfs.store.base import Batch, Store
+from cairnfs.store.base import Batch, CommitUnknown, Store
 from cairnfs.testing.faults import COMMIT, COMMITTED, PausingStore
 from cairnfs.testing.peers import LocalPeer
 
@@ -139,8 +140,50 @@ def test_a_conflict_of_the_group_before_takes_along_who_has_relied_on_it(
             call.result(WAIT_LIMIT_S)
     assert beside.result(WAIT_LIMIT_S)
     assert first.thread.statistics.conflicts == {"mkdirs": 2}
+    assert first.store.prepared == 2
     assert second.call("get_file_info", "/d") is None
     assert second.call("get_file_info", "/elsewhere") is not None
+
+
+class Outcome(enum.Enum):
+    """How a commit ends that nobody hears of as it should."""
+
+    REFUSED = enum.auto()
+    UNKNOWN_BUT_DONE = enum.auto()
+    UNKNOWN_AND_NOT_DONE = enum.auto()
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_whatever_becomes_of_the_group_before(
+    two: tuple[LocalPeer, LocalPeer], outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = two
+    commit = first.store.inner.commit
+
+    async def fail(batch: Batch) -> int:
+        monkeypatch.setattr(first.store.inner, "commit", commit)
+        if outcome is Outcome.REFUSED:
+            raise StoreUnavailableException("the disk is full")
+        if outcome is Outcome.UNKNOWN_BUT_DONE:
+            await commit(batch)
+        raise CommitUnknown
+
+    monkeypatch.setattr(first.store.inner, "commit", fail)
+    first.pause_at(COMMIT)
+    made = first.start("mkdirs", "/d/new")
+    assert first.wait_until_paused(COMMIT)
+    below = start_next(first, "mkdirs", "/d/new/below")  # whichever of them runs again first
+    first.resume(COMMIT)
+    if outcome is Outcome.REFUSED:
+        for call in (made, below):
+            with pytest.raises(StoreUnavailableException, match="the disk is full"):
+                call.result(WAIT_LIMIT_S)
+    else:
+        assert made.result(WAIT_LIMIT_S)
+        assert below.result(WAIT_LIMIT_S)
+    is_there = outcome is not Outcome.REFUSED
+    assert (second.call("get_file_info", "/d/new/below") is not None) is is_there
+    assert first.call("mkdirs", "/d/new/beside")
 
 
 def test_what_others_change_between_two_groups_is_noticed(

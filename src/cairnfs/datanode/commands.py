@@ -22,6 +22,7 @@ from cairnfs.datanode.recovery import BlockRecovery
 from cairnfs.datanode.replica import Block
 from cairnfs.datanode.replicas import Replicas
 from cairnfs.datanode.reports import Reports
+from cairnfs.datanode.volumes import Volume
 from cairnfs.datanode.workers import Workers
 from cairnfs.errors import HdfsError, IOException
 from cairnfs.wire.proto import datanode_pb2 as pb
@@ -96,7 +97,10 @@ class Commands:
             return
         blocks = [decode_block(block) for block in command.blocks]
         if command.action == pb.BlockCommandProto.INVALIDATE:
-            self._deleters.submit(partial(self._delete, blocks))
+            # Where they are now: what comes to another volume before their turn is not meant.
+            found = [(block, self._replicas.find(block.id)) for block in blocks]
+            told = [(block, replica.volume) for block, replica in found if replica is not None]
+            self._deleters.submit(partial(self._delete, told))
         elif command.action == pb.BlockCommandProto.TRANSFER:
             for block, targets, types, ids in zip(
                 blocks,
@@ -112,10 +116,10 @@ class Commands:
                     self._copies += 1
                 self._copiers.submit(partial(self._copy, block, targets, types, ids))
 
-    def _delete(self, blocks: list[Block]) -> None:
-        for block in blocks:
+    def _delete(self, told: list[tuple[Block, Volume]]) -> None:
+        for block, volume in told:
             try:
-                replica = self._replicas.delete(block)
+                replica = self._replicas.delete(block, volume)
             except (HdfsError, OSError) as error:
                 log.info("%s", error)
             else:

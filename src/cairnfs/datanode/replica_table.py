@@ -31,12 +31,19 @@ class ReplicaTable:
         used = 0
         for found in find_finalized(volume):
             known = self._finalized.get(found.block_id)
-            if known is not None and known.block == Block(*found):
-                if not _drop_older(known, dataclasses.replace(known, volume=volume), steps):
-                    continue
-            elif known is not None and known.generation_stamp >= found.generation_stamp:
+            if known is not None and known.volume is volume:
+                log.warning("%s has blk_%d twice: one is a stray copy", volume, found.block_id)
+                continue
+            if known is not None and _rank(known.block) > _rank(Block(*found)):
                 log.warning("%s: a better replica of blk_%d is known", volume, found.block_id)
                 continue
+            if known is not None and known.block == Block(*found):
+                other = dataclasses.replace(known, volume=volume)
+                if _keeps_known(known, other):
+                    _drop(other, steps)
+                    continue
+                _drop(known, steps)
+                known.volume.add_used(-size_with_sums(known.received_bytes))
             self._finalized.put(*found, volume)
             used += size_with_sums(found.length_bytes)
         for found in find_unfinished(volume):
@@ -115,21 +122,30 @@ class ReplicaTable:
         return rows
 
 
-def _drop_older(known: Replica, found: Replica, steps: ReplicaSteps) -> bool:
-    """Keep one of two that should be the same; whether it is the one that was found now.
+def _rank(block: Block) -> tuple[int, int]:
+    """Of two replicas of a block, the one of the younger generation is better, then the longer."""
+    return block.generation_stamp, block.length_bytes
 
-    A crash came in the middle of a move, or a disk is there again whose replicas were made anew:
-    perhaps because it had decayed, so the younger one is kept, as HDFS does
-    (BlockPoolSlice.resolveDuplicateReplicas).
+
+def _keeps_known(known: Replica, found: Replica) -> bool:
+    """Whether the first of two that should be the same is to be kept.
+
+    A crash came in the middle of a move; or a disk is there again whose replicas were made anew,
+    perhaps because it had decayed.  So the one that was written last, or that can be looked at
+    at all.  (HDFS keeps whichever it has found first.)
     """
-    keeps_found = _written_ns(found) > _written_ns(known)
-    dropped = known if keeps_found else found
-    log.warning("%s: there is a younger one, this one is removed", dropped)
-    steps.unlink(dropped)
-    if keeps_found:
-        known.volume.add_used(-size_with_sums(known.received_bytes))
-    return keeps_found
+    try:
+        known_ns = known.data_path.stat().st_mtime_ns
+    except OSError as error:
+        log.warning("%s cannot be looked at: %s", known, error)
+        return False
+    return known_ns >= found.data_path.stat().st_mtime_ns
 
 
-def _written_ns(replica: Replica) -> int:
-    return replica.data_path.stat().st_mtime_ns
+def _drop(replica: Replica, steps: ReplicaSteps) -> None:
+    """Remove one that there is twice.  If it stays, it is found again at the next start."""
+    log.warning("%s is there twice; the one on %s is removed", replica.block, replica.volume)
+    try:
+        steps.unlink(replica)
+    except OSError as error:
+        log.warning("%s could not be removed: %s", replica, error)

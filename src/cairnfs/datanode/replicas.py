@@ -418,12 +418,16 @@ class Replicas:
         self._steps.remove_put_aside(old)
         return copy
 
-    def delete(self, block: Block) -> Replica:
-        """Remove a replica as a NameNode has asked; a younger one is not meant."""
+    def delete(self, block: Block, volume: Volume) -> Replica:
+        """Remove a replica as a NameNode has asked; a younger one, or elsewhere, is not meant."""
 
         def delete(replica: Replica | None) -> Replica:
             if replica is None:
                 raise ReplicaNotFoundException(f"Failed to delete replica {block}: not found")
+            if replica.volume is not volume:
+                raise ReplicaNotFoundException(
+                    f"Failed to delete replica {block}: it is on {replica.volume} now"
+                )
             if replica.generation_stamp > block.generation_stamp:
                 raise ReplicaNotFoundException(
                     f"Failed to delete replica {block}: GenerationStamp not matched,"

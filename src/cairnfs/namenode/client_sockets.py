@@ -75,11 +75,12 @@ class ClientSockets:
         if self._accepting_again is not None:
             self._accepting_again.cancel()
         if self._listener is not None:
-            self._listener.close()  # which the kernel takes for a word to the epoll as well
+            self.epoll.unregister(self._listener.fileno())
+            self._listener.close()
             self._listener = None
 
     def close(self) -> None:
-        """When nobody listens and all sockets are lost."""
+        """When nobody listens and all sockets are at their end."""
         assert self._listener is None
         assert not self.sockets
         self.loop.remove_reader(self.epoll.fileno())
@@ -122,9 +123,9 @@ class ClientSockets:
                 continue
             except OSError as error:
                 log.error("connections can't be accepted: %s", error)
-                self.epoll.unregister(descriptor)
+                self.epoll.modify(descriptor, 0)
                 self._accepting_again = self.loop.call_later(
-                    ACCEPT_AGAIN_S, self.epoll.register, descriptor, _IN
+                    ACCEPT_AGAIN_S, self.epoll.modify, descriptor, _IN
                 )
                 return
             try:

@@ -3,7 +3,8 @@
     text    2026-11-15 15:27:40,123 INFO cairnfs.namenode.safe_mode: safe mode is off
     json    {"time": "2026-11-15T15:27:40.123Z", "level": "INFO", "logger": ..., "message": ...}
 
-Invariant: a record is one line of JSON, whatever is in it.
+Invariant: a record is one line of JSON, whatever is in it.  (What threads are at is no record, but
+text, whoever asks for it.)
 """
 
 from __future__ import annotations

@@ -138,13 +138,17 @@ class Connections:
         try:
             yield connection
         except BaseException as error:
-            self.give_back(connection, error)
-            meaning = self.translate(error)
+            meaning = self.fail(connection, error)
             if meaning is error:
                 raise
             raise meaning from error
         else:
             self.release(connection)
+
+    def fail(self, connection: Any, error: BaseException) -> BaseException:
+        """Take back a connection whose user has failed; returns what that means."""
+        self.give_back(connection, error)
+        return self.translate(error)
 
     def translate(self, error: BaseException) -> BaseException:
         """What a failure of a statement means; conflicts and bugs stay as they are."""
