@@ -6,6 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -83,3 +86,40 @@ def test_sigterm_ends_it_while_it_waits_for_a_namenode(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+def test_sigterm_ends_it_while_it_begins_one_transfer_after_the_other(
+    tmp_path: Path, namenode: FakeNameNode
+) -> None:
+    """The kernel gives a signal to whichever thread makes another one at that moment."""
+    over = threading.Event()
+
+    def knock(port: int) -> None:
+        while not over.is_set():
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                pass
+
+    for _ in range(4):
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "cairnfs.datanode", "--namenode", str(namenode.address)),
+                *("--data", str(tmp_path), "--port", "0", "--ipc-port", "0", "--http-port", "0"),
+            ]
+        )
+        try:
+            namenode.reports.clear()
+            namenode.wait_for(lambda: namenode.reports, limit_s=20)
+            port = namenode.registrations[-1].datanodeID.xferPort
+            over.clear()
+            knocking = [threading.Thread(target=knock, args=(port,)) for _ in range(2)]
+            for thread in knocking:
+                thread.start()
+            time.sleep(0.1)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(15) == 0
+        finally:
+            over.set()
+            process.kill()
+            process.wait()
+        for thread in knocking:
+            thread.join()

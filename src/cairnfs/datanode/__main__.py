@@ -21,6 +21,7 @@ from cairnfs.options import DATANODE_SECTIONS
 
 PROGRAM = "python -m cairnfs.datanode"
 NAMENODE_PORT = 8020
+SIGNALS_LOOKED_FOR_S = 0.5
 
 
 def parse_arguments(
@@ -88,7 +89,10 @@ def main(arguments: Sequence[str] | None = None, *, program: str = PROGRAM) -> i
     except (HdfsError, OSError) as error:
         print(f"cairnfs.datanode: {error}", file=sys.stderr)
         return 1
-    node.stopped.wait()
+    # Not without end: a signal may be given to a thread that is just making another one, and
+    # then nothing wakes this one, which alone runs what is to be done about it.
+    while not node.stopped.wait(SIGNALS_LOOKED_FOR_S):
+        pass
     return 0 if node.failure is None else 1
 
 
