@@ -281,10 +281,10 @@ def test_a_replica_that_moves_within_one_report(rows: Rows) -> None:
 def test_corrupt_stays_corrupt_until_it_is_another(rows: Rows) -> None:
     rows.block(COMPLETE)
     rows.receive()
-    rows.run(mark_corrupt, DISK, ID, STAMP - 1)
+    rows.run(mark_corrupt, [DISK], ID, STAMP - 1)
     assert rows.replica == Replica(ID, STAMP, LENGTH)
-    rows.run(mark_corrupt, DISK, ID, STAMP)
-    rows.run(mark_corrupt, DISK, ID, STAMP)
+    rows.run(mark_corrupt, [DISK], ID, STAMP)
+    rows.run(mark_corrupt, [DISK], ID, STAMP)
     for _ in range(2):
         assert rows.replica == Replica(ID, STAMP, LENGTH, CORRUPT)
         rows.receive()
@@ -292,8 +292,23 @@ def test_corrupt_stays_corrupt_until_it_is_another(rows: Rows) -> None:
         rows.receive()
     rows.receive(STAMP + 1)
     assert rows.replica == Replica(ID, GenerationStamp(STAMP + 1), LENGTH)
-    rows.run(mark_corrupt, OTHER, ID, STAMP)
+    rows.run(mark_corrupt, [OTHER], ID, STAMP)
     assert rows.get(replica_key(OTHER, ID)) is None
+
+
+def test_what_is_to_be_deleted_is_marked_only_if_nothing_else_is_there(rows: Rows) -> None:
+    """A DataNode has one replica of a block; whoever has read it does not know on which volume."""
+    rows.block(COMPLETE)
+    rows.receive()
+    rows.put(invalidation_key(OTHER, ID), Invalidation(ID, STAMP, LENGTH))
+    rows.run(mark_corrupt, [OTHER, DISK], ID, STAMP)
+    assert rows.replica == Replica(ID, STAMP, LENGTH, CORRUPT)
+    assert rows.get(invalidation_key(OTHER, ID)) == Invalidation(ID, STAMP, LENGTH)
+    rows.run(mark_corrupt, [OTHER, DISK], ID, STAMP)
+    assert rows.get(invalidation_key(OTHER, ID)) == Invalidation(ID, STAMP, LENGTH)
+    rows.run(clear, Table.REPLICAS, DISK)
+    rows.run(mark_corrupt, [OTHER, DISK], ID, STAMP)
+    assert rows.get(invalidation_key(OTHER, ID)) == Invalidation(ID, STAMP, LENGTH, CORRUPT)
 
 
 def test_reports_of_more_than_a_page(rows: Rows) -> None:

@@ -29,6 +29,7 @@ from cairnfs.namenode.server import RpcServer
 from cairnfs.namesystem import file_blocks, files
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.redundancy import drop_replicas
 from cairnfs.store.base import Reading, Row, Scan
 from cairnfs.store.schema import Table
 from cairnfs.testing.invariants import check_invariants
@@ -122,6 +123,21 @@ class FakeDataNode:
         self.is_up = False
         self.queued.clear()
         self.close()
+
+    def cut_off(self) -> None:
+        """It hears and is heard no more, but goes on, and knows what it was told."""
+        self.is_up = False
+        self.close()
+
+    def come_back(self) -> None:
+        """It was cut off: what it was told before, it has yet to do."""
+        self.is_up = True
+        response = self.heartbeat()
+        if any(each.cmdType == pb.DatanodeCommandProto.RegisterCommand for each in response.cmds):
+            self.register()
+            response = self.heartbeat()
+        self.queued += response.cmds
+        self.report()
 
     def heartbeat(
         self, *, wants_lease: bool = False, failed: tuple[str, ...] = ()
@@ -541,6 +557,48 @@ class FakeCluster:
 
     def check_invariants(self) -> None:
         self.thread.wait(check_invariants(self.namenode.store))
+
+
+def others(cluster: FakeCluster, *names: str) -> list[FakeDataNode]:
+    return [node for node in cluster.nodes.values() if node.name not in names]
+
+
+def numbers_of(cluster: FakeCluster, node: FakeDataNode) -> list[int]:
+    live = cluster.namenode.datanodes.get(node.name)
+    assert live is not None
+    return [storage.number for storage in live.record.storages]
+
+
+def drop(cluster: FakeCluster, block: Block, node: FakeDataNode, keeping: FakeDataNode) -> None:
+    known = cluster.block(block.id)
+    dropped, kept = numbers_of(cluster, node), numbers_of(cluster, keeping)
+    assert cluster.call(drop_replicas, known, dropped, kept)
+
+
+def rot(node: FakeDataNode, block: Block) -> None:
+    """A replica goes bad, and somebody notices."""
+    node.disk[node.storage_of(block.id)][block.id] = OnDisk(
+        block.generation_stamp, block.length_bytes, is_rotten=True
+    )
+    report_bad(node, block)
+
+
+def report_bad(
+    node: FakeDataNode, block: Block, stamp: int | None = None, storage_id: str = ""
+) -> None:
+    """Somebody has found that a replica is bad; Hadoop's client does not say on which volume."""
+    request = pb.ReportBadBlocksRequestProto()
+    located = request.blocks.add(offset=0, corrupt=False)
+    located.b.poolId = node.cluster.namenode.block_pool_id
+    located.b.blockId, located.b.numBytes = block.id, block.length_bytes
+    located.b.generationStamp = block.generation_stamp if stamp is None else stamp
+    token = located.blockToken
+    token.identifier = token.password = b""
+    token.kind = token.service = ""
+    located.locs.add().id.CopyFrom(node.registration.datanodeID)
+    if storage_id:
+        located.storageIDs.append(storage_id)
+    node.client.call("reportBadBlocks", request)
 
 
 @contextmanager

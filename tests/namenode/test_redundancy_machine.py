@@ -21,8 +21,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.namenode.datanodes import FakeCluster, FakeDataNode, fake_cluster
-from tests.namenode.test_redundancy_duty import rot
+from tests.namenode.datanodes import FakeCluster, FakeDataNode, fake_cluster, rot
 
 from cairnfs.blocks.records import Block
 from cairnfs.wire.proto import datanode_pb2 as pb
@@ -124,6 +123,43 @@ class RedundancyMachine(RuleBasedStateMachine):
         node.come()
         self.unreported.discard(name)
 
+    @rule(name=nodes)
+    def cut_off(self, name: str) -> None:
+        """It is not heard of, for a while or for long, but has not ended."""
+        node = self.cluster.nodes[name]
+        if node.is_up:
+            if node.aside:  # as in `wait`
+                node.work()
+            node.cut_off()
+
+    @rule(name=nodes)
+    def come_back(self, name: str) -> None:
+        """With all that it was told and has not done: that is done later."""
+        node = self.cluster.nodes[name]
+        if not node.is_up:
+            node.come_back()
+            self.unreported.discard(name)
+
+    @rule(name=nodes, has_room=st.booleans())
+    def cut_off_for_long(self, name: str, has_room: bool) -> None:
+        """Just when it was told something: it is buried, is back, and has not got round to it.
+
+        With more room than the others, it is not the one that a replica too many is deleted from.
+        """
+        self.wait(4)
+        self.step()
+        self.hear_commands(name)
+        self.cut_off(name)
+        self.bury_the_dead()
+        node = self.cluster.nodes[name]
+        node.capacity = (2 if has_room else 1) << 40
+        self.come_back(name)
+        self.wait(4)
+        self.step()
+        for other in self.up:
+            if other is not node:
+                other.beat()
+
     @rule()
     def bury_the_dead(self) -> None:
         self.cluster.bury()
@@ -134,6 +170,8 @@ class RedundancyMachine(RuleBasedStateMachine):
         """A replica goes bad, and somebody notices; or it vanishes, if nobody does."""
         block, node = self.blocks[self.pick_file(pick)], self.cluster.nodes[name]
         if node.find(block.id) is None or not self.is_elsewhere(node, block):
+            return
+        if not node.is_up and node.is_about_to_delete(block.id):
             return
         if not node.is_up:
             del node.disk[node.storage_of(block.id)][block.id]
@@ -174,6 +212,7 @@ class RedundancyMachine(RuleBasedStateMachine):
     def mount(self, node: FakeDataNode, id: str, is_told: bool) -> None:
         """It is heard of, and reported at once or later."""
         if not node.is_up:
+            node.die()  # it is started anew, if it was only cut off
             self.prefer(node, id)
         node.put_in(id)
         self.forget_reports(node)

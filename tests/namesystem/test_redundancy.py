@@ -230,7 +230,7 @@ def test_what_was_given_up_is_forgotten_without_a_trace(cluster: Cluster) -> Non
 def test_what_was_bad_of_what_was_given_up_stays_known(cluster: Cluster) -> None:
     block = cluster.write("/f")
     bad, good, _ = cluster.storages
-    cluster.run(mark_corrupt, bad, block.id, block.generation_stamp)
+    cluster.run(mark_corrupt, [bad], block.id, block.generation_stamp)
     cluster.run(forget_replicas, block.id, [bad, good])
     facts = cluster.inspect(block)
     assert [replica.status for _, replica in facts.replicas] == [
@@ -243,7 +243,7 @@ def test_what_was_bad_of_what_was_given_up_stays_known(cluster: Cluster) -> None
 def test_a_full_report_of_what_is_bad_has_it_looked_at(cluster: Cluster) -> None:
     block = cluster.write("/f")
     bad, good, _ = cluster.storages
-    cluster.run(mark_corrupt, bad, block.id, block.generation_stamp)
+    cluster.run(mark_corrupt, [bad], block.id, block.generation_stamp)
     cluster.settle_all()
     reported = [ReportedReplica(block.id, block.generation_stamp, LENGTH)]
     assert cluster.run(receive_report, good, reported, 1, IDS_END) == [Verdict.KNOWN]
@@ -262,7 +262,7 @@ def test_orders_that_are_void_leave_what_is_bad(
         known = cluster.inspect(block).block
         assert cluster.run(drop_replicas, known, [away], [kept])
     for block in (bad, gone):
-        cluster.run(mark_corrupt, away, block.id, block.generation_stamp)
+        cluster.run(mark_corrupt, [away], block.id, block.generation_stamp)
     cluster.fs.delete("/gone")
     cluster.fs.reclaim()
     cluster.settle_all()

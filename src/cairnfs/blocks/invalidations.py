@@ -17,7 +17,6 @@ from cairnfs.blocks.records import (
     Deletion,
     Invalidation,
     Replica,
-    ReplicaStatus,
     StorageNumber,
     check_key,
     deletion_key,
@@ -75,10 +74,11 @@ def take_invalidations(
 
 @operation()
 def void_orders(tx: Transaction, storage: StorageNumber, after: bytes) -> bytes:
-    """Withdraw a page of the orders on a storage that is given up; where to go on.
+    """Withdraw a page of the orders on a volume that a living DataNode lost; where to go on.
 
     Should it come back, it will report what it has, but not what of it is bad: that is kept
-    as what it was before it was to be deleted.
+    as what it was before it was to be deleted.  Only for what nobody will delete any more: what
+    is reported again counts, and another one may be deleted for it.
     """
     page = tx.scan(Table.INVALIDATIONS, storage, after, ORDERS_PAGE)
     ids = [order.block_id for _, order in page]
@@ -90,7 +90,7 @@ def void_orders(tx: Transaction, storage: StorageNumber, after: bytes) -> bytes:
         tx.delete(key)
         if newest_row(tx, order.block_id) is None:
             continue
-        if order.status is ReplicaStatus.CORRUPT:
+        if order.is_marked:
             _restore(tx, storage, order)
         put_check(tx, order.block_id, at_once=True)
     return page[-1][0][2] if len(page) == ORDERS_PAGE else b""

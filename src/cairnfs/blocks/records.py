@@ -144,6 +144,11 @@ class Replica(msgspec.Struct, frozen=True, array_like=True, gc=False):
     length_bytes: int
     status: ReplicaStatus = ReplicaStatus.GOOD
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether it was found to be bad; its DataNode need not know that."""
+        return self.status is ReplicaStatus.CORRUPT
+
     def is_good_for(self, block: Block) -> bool:
         """Whether it is what the block should be; of one that is written, as far as it is."""
         return (
@@ -200,6 +205,11 @@ class Invalidation(msgspec.Struct, frozen=True, array_like=True, gc=False):
     generation_stamp: GenerationStamp
     length_bytes: int = 0
     status: ReplicaStatus = ReplicaStatus.GOOD
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it was found to be bad: if the order is withdrawn, it still is."""
+        return self.status is ReplicaStatus.CORRUPT
 
     @property
     def replica(self) -> Replica:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -123,8 +124,14 @@ def receive_report(
     """A page of a full report: some of what the storage has."""
     # Nearly always all of them are known, and nothing else needs to be read.
     tx.need(replica_key(storage, replica.block_id) for replica in reported)
-    news = [each for each in reported if not _is_known(tx, storage, each)]
-    _need_rows(tx, [(storage, each.block_id) for each in news])
+    news, marked = [], []
+    for each in reported:
+        known = _find_same(tx, storage, each)
+        if known is None:
+            news.append((storage, each.block_id))
+        elif known.is_marked:
+            marked.append(each.block_id)
+    _need_rows(tx, news, marked)
     return [_receive(tx, storage, replica, ids_end, as_of) for replica in reported]
 
 
@@ -158,19 +165,25 @@ def drop_unreported(
 
 @operation()
 def mark_corrupt(
-    tx: Transaction, storage: StorageNumber, block_id: BlockId, stamp: GenerationStamp
+    tx: Transaction,
+    storages: Sequence[StorageNumber],
+    block_id: BlockId,
+    stamp: GenerationStamp,
 ) -> None:
-    """A reader, a scanner or a writer has found that a replica is bad."""
-    key = replica_key(storage, block_id)
-    found: Replica | Invalidation | None = tx.get(key)
-    if found is None:  # it may be to be deleted, and counts again if that is withdrawn
-        key = invalidation_key(storage, block_id)
-        found = tx.get(key)
-    if found is None or found.status is ReplicaStatus.CORRUPT:
-        return
-    if stamp == found.generation_stamp:  # or another replica is meant, which was here before
-        tx.put(key, msgspec.structs.replace(found, status=ReplicaStatus.CORRUPT))
-        put_check(tx, block_id)
+    """A reader, a scanner or a writer has found that a DataNode's replica is bad.
+
+    It is on one of these storages.  If it is on none, one of them may have to delete it: that
+    one counts again if the order is withdrawn.
+    """
+    replicas = [replica_key(storage, block_id) for storage in storages]
+    orders = [invalidation_key(storage, block_id) for storage in storages]
+    tx.need([*replicas, *orders, check_key(block_id)])
+    found: list[tuple[Key, Replica | Invalidation]] = _present(tx, replicas) or _present(tx, orders)
+    for key, row in found:
+        # Of another generation, it is another replica, which was here before.
+        if row.generation_stamp == stamp and not row.is_marked:
+            tx.put(key, msgspec.structs.replace(row, status=ReplicaStatus.CORRUPT))
+            put_check(tx, block_id)
 
 
 def good_replicas(tx: Transaction, block: Block) -> list[StorageNumber]:
@@ -190,26 +203,40 @@ def need_replicas(tx: Transaction, block_ids: Iterable[BlockId]) -> None:
     tx.need(ids=[(int(Table.REPLICAS), id) for id in block_ids])
 
 
-def _need_rows(tx: Transaction, replicas: Sequence[tuple[StorageNumber, BlockId]]) -> None:
+def _present(tx: Transaction, keys: Iterable[Key]) -> list[tuple[Key, Any]]:
+    return [(key, row) for key in keys if (row := tx.get(key)) is not None]
+
+
+def _need_rows(
+    tx: Transaction,
+    replicas: Sequence[tuple[StorageNumber, BlockId]],
+    checked: Sequence[BlockId] = (),
+) -> None:
+    """With one read: what there is to know of some replicas, and notes of other blocks."""
     keys = (replica_key, invalidation_key, deletion_key)
     tx.need(
         [
             *(key(storage, id) for storage, id in replicas for key in keys),
             *(check_key(id) for _, id in replicas),
+            *(check_key(id) for id in checked),
         ],
         ids=[(int(Table.BLOCKS), id) for _, id in replicas],
     )
 
 
-def _is_known(tx: Transaction, storage: StorageNumber, reported: ReportedReplica) -> bool:
+def _find_same(
+    tx: Transaction, storage: StorageNumber, reported: ReportedReplica
+) -> Replica | None:
+    """What is known of a replica, if it is reported just so."""
     known: Replica | None = tx.get(replica_key(storage, reported.block_id))
-    return (
+    is_same = (
         known is not None
         and known.generation_stamp == reported.generation_stamp
         and known.length_bytes == reported.length_bytes
         and (known.status is ReplicaStatus.UNFINISHED)
         == (reported.state is not ReportedState.FINALIZED)
     )
+    return known if is_same else None
 
 
 def _receive(
@@ -221,8 +248,9 @@ def _receive(
 ) -> Verdict:
     """Put down one replica; `as_of` is given if it is part of a full report."""
     key = replica_key(storage, reported.block_id)
-    if _is_known(tx, storage, reported):
-        if as_of is not None and tx.get(key).status is ReplicaStatus.CORRUPT:
+    same = _find_same(tx, storage, reported)
+    if same is not None:
+        if as_of is not None and same.is_marked:
             put_check(tx, reported.block_id)  # it was away perhaps, and nobody waited for it
         return Verdict.KNOWN
     if as_of is not None and tx.get(key) is not None and tx.changed_after(key, as_of):
@@ -254,8 +282,10 @@ def _is_being_deleted(
 ) -> bool:
     """Whether the replica has to be deleted, or was after the full report that speaks of it.
 
-    Its DataNode may have been told already, so nothing makes it count again
-    (BlockManager.processReportedBlock); but one of a younger generation is another one.
+    Its DataNode may have been told already, and do it whenever it comes to it, so no report makes
+    it count again, however long that DataNode was away (BlockManager.processReportedBlock).  Only
+    whoever withdraws the order does: `take_invalidations` if it would be the last, `void_orders`
+    if its volume is gone.  But one of a younger generation is another one.
     """
     order: Invalidation | None = tx.get(invalidation_key(storage, reported.block_id))
     if order is not None and reported.generation_stamp <= order.generation_stamp:
@@ -270,11 +300,7 @@ def store_replica(
     """Put down a replica of a block; one that waited for its first is complete now."""
     key = replica_key(storage, block.id)
     known: Replica | None = tx.get(key)
-    if (
-        known is not None
-        and known.status is ReplicaStatus.CORRUPT
-        and known.generation_stamp == replica.generation_stamp
-    ):
+    if known is not None and known.is_marked and known.generation_stamp == replica.generation_stamp:
         # Its DataNode does not see what a reader saw.
         replica = msgspec.structs.replace(replica, status=ReplicaStatus.CORRUPT)
     tx.put(key, replica)

@@ -123,6 +123,7 @@ async def _take_heartbeat(
         node.transfers.clear()  # of a time when it was for us to give them
         node.moves.clear()
         node.told.clear()
+        node.given_up.clear()  # whoever has the duty sees volumes come and go
         namenode.block_recoveries.forget()
         namenode.moves.forget_all()
         namenode.balancer.forget()

@@ -241,7 +241,7 @@ def run_bad_blocks(
 
 def _decode_bad_blocks(
     namenode: NameNode, blocks: Sequence[hdfs_pb2.LocatedBlockProto]
-) -> Iterator[tuple[StorageNumber, BlockId, GenerationStamp]]:
+) -> Iterator[tuple[list[StorageNumber], BlockId, GenerationStamp]]:
     for located in blocks:
         id, stamp = located.b.blockId, located.b.generationStamp
         if not (0 < id < INT64_END and stamp < INT64_END):
@@ -250,6 +250,18 @@ def _decode_bad_blocks(
         storage_ids = [*located.storageIDs, *[""] * len(located.locs)]
         for location, storage_id in zip(located.locs, storage_ids, strict=False):
             node = namenode.datanodes.get(location.id.datanodeUuid)
-            for storage in node.record.storages if node is not None else ():
-                if storage_id in ("", storage.id):
-                    yield storage.number, BlockId(id), GenerationStamp(stamp)
+            if node is not None and (storages := _storages_meant(node, storage_id)):
+                yield storages, BlockId(id), GenerationStamp(stamp)
+
+
+def _storages_meant(node: LiveDataNode, storage_id: str) -> list[StorageNumber]:
+    """Without an id, those that could be read: what is away is not what somebody has seen.
+
+    Which that are, a NameNode that has not heard of the DataNode does not know.
+    """
+    return [
+        storage.number
+        for storage in node.record.storages
+        if storage_id == storage.id
+        or (not storage_id and not (node.is_heard and node.has_failed(storage)))
+    ]

@@ -114,7 +114,7 @@ class LiveDataNode:
     lease: ReportLease | None = None
     is_displaced: bool = False  # another one is at its address
     is_given_up: bool = False  # its blocks are made anew elsewhere
-    given_up: dict[StorageNumber, float] = field(default_factory=dict)  # storages; since when
+    given_up: dict[StorageNumber, float] = field(default_factory=dict)  # lost volumes; since when
 
     def sum(self, part: Callable[[StorageUsage], int]) -> int:
         return sum(part(usage) for usage in self.usage.values())

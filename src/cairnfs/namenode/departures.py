@@ -24,7 +24,7 @@ from cairnfs.transaction.runner import Runner, run
 log = logging.getLogger(__name__)
 
 REPLICAS_PAGE = 500  # rows looked at at once
-ORDERS_KEPT_S = 60.0  # so long a DataNode may take to do what it was told
+ORDERS_KEPT_S = 60.0  # so long, we assume, a DataNode takes for what it was told (`_void_orders`)
 
 _LEAVING = (AdminState.DECOMMISSION_INPROGRESS, AdminState.DECOMMISSIONED)
 
@@ -105,29 +105,46 @@ class Departures:
             node.given_up.pop(storage.number, None)
 
     async def _void_orders(self) -> None:
-        """Withdraw what was to be deleted on storages that are given up.
+        """Withdraw what was to be deleted on volumes that DataNodes have lost, and live.
 
         Else a block would wait for that as long as they are away, and a storage that never comes
-        back could not be forgotten.  But whoever is told to delete a block deletes it from
-        whichever volume has it, so nothing is copied there until that has surely been done.
+        back could not be forgotten.  Orders for the dead stay, whatever the time: one that was
+        only cut off may come back with the order in its queue, and report the replica before
+        it gets there.  Were that to count, the last other one could be deleted for it.
+
+        Whoever is told to delete a block deletes it from whichever volume has it, by its id and
+        stamp.  So an order is kept for ORDERS_KEPT_S after the volume was lost, which keeps new
+        copies away from that DataNode.  That it is done by then is an assumption: nobody says so.
+        If a DataNode's queue is longer, or it is held up for so long without being taken for
+        dead, it deletes a copy that was made there since, or what it has on the volume that is
+        mounted again; and that may have been counted on when another one was told to delete its
+        own, the last.
         """
         began_s = self._datanodes.now_s() - ORDERS_KEPT_S
         scans = [
-            Scan(Table.INVALIDATIONS, storage.number, b"", 1)
+            Scan(Table.INVALIDATIONS, number, b"", 1)
             for node in self._datanodes
-            for storage in node.record.storages
-            if node.given_up.get(storage.number, began_s) <= began_s
-            and self._datanodes.is_given_up(storage.number)
+            for number, since_s in node.given_up.items()
+            if since_s <= began_s and self._is_lost(number)
         ]
         if not scans:
             return
         found = (await self._store.read(Reading(scans=scans))).scans
         for scan in scans:
             number, after = StorageNumber(scan.a), b""
-            while found[scan] and self._datanodes.is_given_up(number):
+            while found[scan] and self._is_lost(number):
                 after = await run(self._runner, Call(void_orders, (number, after)))
                 if not after:
                     break
+
+    def _is_lost(self, number: StorageNumber) -> bool:
+        """Whether a volume is given up, and its DataNode lives."""
+        found = self._datanodes.storage(number)
+        return (
+            found is not None
+            and self._datanodes.is_alive(found[0])
+            and self._datanodes.is_given_up(number)
+        )
 
     async def _forget_storage(self, node: LiveDataNode, number: StorageNumber) -> None:
         scan = Scan(Table.REPLICAS, number, b"", 1)

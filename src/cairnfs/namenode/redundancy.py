@@ -27,7 +27,6 @@ from cairnfs.blocks.records import (
     CheckQueue,
     Invalidation,
     Replica,
-    ReplicaStatus,
     StorageNumber,
 )
 from cairnfs.blocks.registration import list_datanodes
@@ -230,16 +229,16 @@ class Redundancy:
             self._order(facts, plan.copy)
         if (plan.deletions or plan.invalidations) and await self._drop(facts, view, plan):
             return []  # it is new again
-        lost = self._given_up(facts)
-        queue = self._queue_of(view, plan, lost)
-        if queue is None and lost:
-            await run(self._runner, Call(forget_replicas, (facts.block.id, lost)))
+        forgettable = self._forgettable(facts)
+        queue = self._queue_of(view, plan, forgettable)
+        if queue is None and forgettable:
+            await run(self._runner, Call(forget_replicas, (facts.block.id, forgettable)))
         return [(facts.block.id, facts.news, queue)]
 
     def _queue_of(
-        self, view: BlockView, plan: BlockPlan, given_up: Collection[StorageNumber]
+        self, view: BlockView, plan: BlockPlan, forgettable: Collection[StorageNumber]
     ) -> CheckQueue | None:
-        """Where a block waits, if it is not well; what was `given_up` is not expected back.
+        """Where a block waits, if it is not well; what is `forgettable` is not expected back.
 
         Others may be: a NameNode that has just begun has not heard of all DataNodes.
         """
@@ -252,7 +251,7 @@ class Redundancy:
         counts = count_replicas(
             each
             for each in view.one_per_node().replicas
-            if self._datanodes.number_of(each.uuid, each.storage.storage_id) not in given_up
+            if self._datanodes.number_of(each.uuid, each.storage.storage_id) not in forgettable
         )
         is_unsettled = counts.corrupt > 0 or counts.live + counts.lost > view.replication
         return CheckQueue.POSTPONED if is_unsettled else None
@@ -262,7 +261,7 @@ class Redundancy:
         orders = self.deleting(facts)
         replicas = []
         for storage, replica in facts.replicas:
-            if _is_marked(replica) and self._datanodes.is_given_up(storage):
+            if replica.is_marked and self._datanodes.is_given_up(storage):
                 continue  # a bad one that is not there: known in case that it comes back
             for target in self._datanodes.targets([storage]):
                 order = orders.get(target.node.uuid)
@@ -295,12 +294,12 @@ class Redundancy:
                 orders[located.uuid] = youngest
         return orders
 
-    def _given_up(self, facts: BlockFacts) -> list[StorageNumber]:
-        """The storages that had the block, and are not expected to have it any more."""
+    def _forgettable(self, facts: BlockFacts) -> list[StorageNumber]:
+        """The storages that had the block, and whose rows may be forgotten once it is well."""
         return [
             storage
             for storage, replica in facts.replicas
-            if self._datanodes.is_given_up(storage) and not _is_marked(replica)
+            if self._datanodes.is_given_up(storage) and not replica.is_marked
         ]
 
     # Copies and deletions.
@@ -375,15 +374,10 @@ class Redundancy:
         return is_done
 
 
-def _is_marked(replica: Replica) -> bool:
-    """Whether it was found to be bad; its DataNode need not know that."""
-    return replica.status is ReplicaStatus.CORRUPT
-
-
 def _integrity(facts: BlockFacts, replica: Replica) -> Integrity:
     if replica.is_good_for(facts.block):
         return Integrity.GOOD
     is_older = replica.generation_stamp < facts.block.generation_stamp
-    if is_older and not _is_marked(replica):
+    if is_older and not replica.is_marked:
         return Integrity.OUTDATED
     return Integrity.CORRUPT

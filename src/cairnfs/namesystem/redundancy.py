@@ -19,7 +19,6 @@ from cairnfs.blocks.records import (
     CheckQueue,
     Invalidation,
     Replica,
-    ReplicaStatus,
     StorageNumber,
     check_key,
     replica_key,
@@ -125,7 +124,7 @@ def forget_replicas(tx: Transaction, block_id: BlockId, storages: Sequence[Stora
     for storage in storages:
         key = replica_key(storage, block_id)
         replica: Replica | None = tx.get(key)
-        if replica is not None and replica.status is not ReplicaStatus.CORRUPT:
+        if replica is not None and not replica.is_marked:
             tx.delete(key)
 
 
