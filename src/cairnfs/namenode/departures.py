@@ -112,13 +112,13 @@ class Departures:
         only cut off may come back with the order in its queue, and report the replica before
         it gets there.  Were that to count, the last other one could be deleted for it.
 
-        Whoever is told to delete a block deletes it from whichever volume has it, by its id and
-        stamp.  So an order is kept for ORDERS_KEPT_S after the volume was lost, which keeps new
-        copies away from that DataNode.  That it is done by then is an assumption: nobody says so.
-        If a DataNode's queue is longer, or it is held up for so long without being taken for
-        dead, it deletes a copy that was made there since, or what it has on the volume that is
-        mounted again; and that may have been counted on when another one was told to delete its
-        own, the last.
+        An HDFS DataNode that is told to delete a block deletes it from whichever volume has it
+        when its turn comes, by its id and stamp.  (Ours where it is when it is told.)  So an order
+        is kept for ORDERS_KEPT_S after the volume was lost, which keeps new copies away from that
+        DataNode.  That it is done by then is an assumption: nobody says so.  If a DataNode's queue
+        is longer, or it is held up for so long without being taken for dead, it deletes a copy
+        that was made there since, or what it has on the volume that is mounted again; and that may
+        have been counted on when another one was told to delete its own, the last.
         """
         began_s = self._datanodes.now_s() - ORDERS_KEPT_S
         scans = [
