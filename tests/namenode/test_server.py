@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
+import resource
 import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.namenode.rpc import FixedGroups, RpcClient, RunningServer, running_server
 
-from cairnfs.errors import AuthorizationException, HdfsError, IOException, RpcNoSuchMethodException
+from cairnfs.errors import (
+    AuthorizationException,
+    HdfsError,
+    IOException,
+    RetriableException,
+    RpcNoSuchMethodException,
+)
 from cairnfs.namenode import server as server_module
 from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.namenode.groups import UnixGroups
 from cairnfs.namenode.server import (
+    CALLS_AT_ONCE_MAX,
     CALLS_UNDER_WAY_MAX,
     UNSENT_BYTES_MAX,
     RpcConnection,
@@ -33,7 +44,9 @@ from cairnfs.wire.protocols import (
     GET_USER_MAPPINGS_PROTOCOL,
     HA_SERVICE_PROTOCOL,
 )
+from cairnfs.wire.rpc import Call
 
+NOFILE = resource.RLIMIT_NOFILE
 STAT_ROOT = pb.GetFileInfoRequestProto(src="/")
 
 
@@ -104,6 +117,62 @@ def test_a_client_that_does_not_read_costs_bounded_memory(server: RunningServer)
         assert len(deaf.wait(3 * CALLS_UNDER_WAY_MAX).dirList.partialListing) == 500
 
 
+def test_a_connection_that_is_lost_leaves_nothing_behind(server: RunningServer) -> None:
+    """Not even until the collector comes, which is rarely: a client may have asked for much."""
+    scratch = server.scratch
+    for n in range(500):
+        scratch.mkdirs(f"/big/directory-with-a-long-name-{n:04d}")
+    request = pb.GetListingRequestProto(src="/big", startAfter=b"", needLocation=False)
+    gc.disable()
+    try:
+        with server.connect() as deaf:
+            for _ in range(300):
+                deaf.send("getListing", request)
+            wait_until(lambda: any(not each._client_reads for each in server.server._connections))
+            lost = [weakref.ref(each) for each in server.server._connections]
+        wait_until(lambda: all(each() is None for each in lost))
+    finally:
+        gc.enable()
+
+
+def test_whoever_asks_for_much_at_once_does_not_keep_others_waiting(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have their turn between two parts of what one connection has sent."""
+    begun: list[RpcConnection] = []
+    begin = RpcConnection._begin
+
+    def note(self: RpcConnection, event: Call) -> None:
+        begun.append(self)
+        time.sleep(0.001)
+        begin(self, event)
+
+    monkeypatch.setattr(RpcConnection, "_begin", note)
+    with server.connect() as greedy, server.connect() as other:
+        greedy.call("getFileInfo", STAT_ROOT)
+        other.call("getFileInfo", STAT_ROOT)
+        begun.clear()
+        method = CLIENT_PROTOCOL["getFileInfo"]
+        flood = b"".join(
+            greedy.machine.encode_call(100 + n, method, STAT_ROOT)
+            for n in range(10 * CALLS_AT_ONCE_MAX)
+        )
+        greedy.socket.sendall(flood)
+        wait_until(lambda: bool(begun))
+        other.call("getFileInfo", STAT_ROOT)
+        first = begun[0]
+        last = max(n for n, each in enumerate(begun) if each is not first)
+        assert last <= 3 * CALLS_AT_ONCE_MAX
+        assert greedy.wait(100 + 10 * CALLS_AT_ONCE_MAX - 1).HasField("fs")
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline_s, "it has never come to that"
+        time.sleep(0.005)
+
+
 def test_a_client_that_sends_nothing_more_is_answered(server: RunningServer) -> None:
     made = pb.MkdirsRequestProto(src="/last", createParent=True)
     made.masked.perm = 0o755
@@ -153,6 +222,49 @@ def test_idle_connections_end_unless_they_have_introduced_themselves(
                 _trickle(stranger, b"hrpc\x09\x00\x00" + struct.pack(">I", 1000) + bytes(1000))
             time.sleep(0.3)
             assert known.call("getFileInfo", STAT_ROOT).HasField("fs")
+    finally:
+        scratch.namenode.wait(second.stop())
+
+
+@pytest.mark.parametrize("has_read", [False, True])
+def test_who_does_not_read_for_long_is_ended(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch, has_read: bool
+) -> None:
+    monkeypatch.setattr(server_module, "IDLE_LIMIT_S", 0.02)
+    scratch = server.scratch
+    for n in range(500):
+        scratch.mkdirs(f"/big/directory-with-a-long-name-{n:04d}")
+    request = pb.GetListingRequestProto(src="/big", startAfter=b"", needLocation=False)
+    second = RpcServer(scratch.namenode.namenode, SERVICES)
+    port = scratch.namenode.wait(second.start("127.0.0.1", 0))
+    try:
+        with RpcClient(port) as deaf:
+            ids = [deaf.send("getListing", request) for _ in range(300)]
+            wait_until(lambda: any(each._client.has_unsent for each in second._connections))
+            if has_read:
+                for id in ids:
+                    deaf.wait(id)
+                time.sleep(0.6)
+                assert deaf.call("getFileInfo", STAT_ROOT).HasField("fs")
+            else:
+                wait_until(lambda: not second._connections)
+    finally:
+        scratch.namenode.wait(second.stop())
+
+
+def test_when_descriptors_are_few_the_idle_make_room(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "IDLE_LIMIT_S", 0.05)
+    monkeypatch.setattr(server_module, "IDLE_PART_MAX", 2 / resource.getrlimit(NOFILE)[0])
+    scratch = server.scratch
+    second = RpcServer(scratch.namenode.namenode, SERVICES)
+    port = scratch.namenode.wait(second.start("127.0.0.1", 0))
+    try:
+        with ExitStack() as stack:
+            for _ in range(5):
+                stack.enter_context(RpcClient(port)).call("getFileInfo", STAT_ROOT)
+            wait_until(lambda: second.open_connections <= 2)
     finally:
         scratch.namenode.wait(second.stop())
 
@@ -282,3 +394,17 @@ def test_groups_come_from_the_accounts_of_the_machine() -> None:
     assert groups.of("root")[0] == "root"
     assert groups.of("nobody-has-this-name") == ()
     assert groups.of("a\0b") == ()
+
+
+def test_nobody_is_without_groups_because_there_was_no_descriptor_left() -> None:
+    groups = UnixGroups()
+    _, hard = before = resource.getrlimit(NOFILE)
+    with ExitStack() as stack:
+        highest = stack.enter_context(socket.socket()).fileno()
+        resource.setrlimit(NOFILE, (highest + 1, hard))
+        try:
+            with pytest.raises(RetriableException, match="root cannot be looked up now"):
+                groups.of("root")
+        finally:
+            resource.setrlimit(NOFILE, before)
+    assert groups.of("root")[0] == "root"

@@ -24,6 +24,7 @@ RECEIVED_BYTES_MAX = 64 << 10  # in one read
 READY_MAX = 256  # sockets that are told of by one look
 LOOKS_MAX = 4  # for who has sent something, before the event loop goes on,
 LOOKS_LIMIT_S = 0.001  # and none after that: whoever sends without a pause has his share
+LOOK_LIMIT_S = 0.005  # the rest of those who are ready come after the event loop's next turn
 ACCEPTED_MAX = 64  # by one look
 ACCEPT_AGAIN_S = 1.0  # after a failure, as when there are no descriptors left
 BACKLOG = 256  # ipc.server.listen.queue.size
@@ -60,6 +61,7 @@ class ClientSockets:
         self.loop = asyncio.get_running_loop()
         self.epoll = select.epoll()
         self.sockets: dict[int, ClientSocket] = {}  # by descriptor
+        self._ready: list[tuple[int, int]] = []  # told of by the last look, and not served yet
         self._serve = serve
         self._listener: socket.socket | None = None
         self._accepting_again: asyncio.TimerHandle | None = None
@@ -87,28 +89,35 @@ class ClientSockets:
         self.epoll.close()
 
     def poll(self) -> None:
-        """Receive what has come; never waits."""
-        sockets = self.sockets
-        limit_s = monotonic() + LOOKS_LIMIT_S
-        for n in range(LOOKS_MAX):
-            if n and monotonic() > limit_s:
-                return
-            ready = self.epoll.poll(0, READY_MAX)
+        """Receive what has come; never waits, nor keeps the event loop for long."""
+        began_s = monotonic()
+        for _ in range(LOOKS_MAX):
+            ready = self._ready or self.epoll.poll(0, READY_MAX)
             if not ready:
                 return
-            for descriptor, events in ready:
-                client = sockets.get(descriptor)
-                if client is None:  # ended by one of those before it, or the port
-                    self._accept(descriptor)
-                    continue
-                try:
-                    if events & _OUT:
-                        client.send_unsent()
-                    if events & ~_OUT:  # closed or broken, too: reading tells
-                        client.receive()
-                except Exception:
-                    log.exception("the connection of %s failed", client.address)
-                    client.abort()
+            self._ready = self._serve_until(began_s + LOOK_LIMIT_S, ready)
+            if monotonic() - began_s > LOOKS_LIMIT_S:
+                return
+
+    def _serve_until(self, limit_s: float, ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Serve those who are ready, at least one; returns those that there was no time for."""
+        sockets = self.sockets
+        for n, (descriptor, events) in enumerate(ready, 1):
+            client = sockets.get(descriptor)
+            if client is None:  # ended by one of those before it, or the port
+                self._accept(descriptor)
+                continue
+            try:
+                if events & _OUT:
+                    client.send_unsent()
+                if events & ~_OUT:  # closed or broken, too: reading tells
+                    client.receive()
+            except Exception:
+                log.exception("the connection of %s failed", client.address)
+                client.abort()
+            if monotonic() > limit_s:
+                return ready[n:]
+        return []
 
     def _accept(self, descriptor: int) -> None:
         listener = self._listener
@@ -155,10 +164,12 @@ class ClientSocket:
         "_unsent",
         "_watched",
         "address",
+        "moved",
     )
 
     def __init__(self, clients: ClientSockets, sock: socket.socket, address: str) -> None:
         self.address = address
+        self.moved = 0  # grows with each sending of what was unsent
         self._clients = clients
         self._socket = sock
         self._descriptor = sock.fileno()
@@ -181,6 +192,10 @@ class ClientSocket:
     @property
     def is_closing(self) -> bool:
         return self._closing
+
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
 
     def write(self, data: bytes) -> None:
         """Send it, now or when the client has read more; not after `close`."""
@@ -251,6 +266,7 @@ class ClientSocket:
             self._end(error)
             return
         del self._unsent[:count]
+        self.moved += 1
         if not self._unsent:
             if self._closing:
                 self._end(None)
@@ -297,6 +313,7 @@ class ClientSocket:
         if self._is_over:
             return
         self._is_over = self._closing = True
+        self._unsent = bytearray()  # it may be much
         self._watch()
         del self._clients.sockets[self._descriptor]
         # Not now: whoever serves it may be in the middle of something; nor may its number be that
@@ -305,4 +322,6 @@ class ClientSocket:
 
     def _lose(self, error: Exception | None) -> None:
         self._socket.close()
-        self._receiver.connection_lost(error)
+        receiver = self._receiver
+        del self._receiver  # or the two would keep each other until the collector comes
+        receiver.connection_lost(error)

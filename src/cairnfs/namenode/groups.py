@@ -1,7 +1,7 @@
 """The groups of users, from the accounts of the machine that the NameNode runs on.
 
 As Hadoop's ShellBasedUnixGroupsMapping, which asks `id`: the primary group first.  Whoever has
-no account here is in no group.
+no account here is in no group; but whom we could not look for is not taken for one without.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ import pwd
 import time
 from collections.abc import Callable
 
+from cairnfs.errors import RetriableException
+
 KNOWN_FOR_S = 300.0  # hadoop.security.groups.cache.secs
 UNKNOWN_FOR_S = 30.0  # hadoop.security.groups.negative-cache.secs
 USERS_MAX = 10_000
+_DESCRIPTORS = 8  # more than looking for a user takes
 
 
 class UnixGroups:
-    """Remembers for some minutes what the system said: to ask it may take long."""
+    """Remembers for some minutes what the system said: to ask it may take long.
+
+    RetriableException: it can't be asked now.
+    """
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
@@ -42,6 +48,7 @@ class UnixGroups:
 
 
 def _look_up(user: str) -> tuple[str, ...]:
+    _check_descriptors(user)
     try:
         primary = pwd.getpwnam(user).pw_gid
         ids = os.getgrouplist(user, primary)
@@ -56,3 +63,17 @@ def _name(id: int) -> str | None:
         return grp.getgrgid(id).gr_name
     except KeyError:  # a group without a name
         return None
+
+
+def _check_descriptors(user: str) -> None:
+    """Without a descriptor to look with, the C library knows nobody, and does not say why."""
+    opened: list[int] = []
+    try:
+        for _ in range(_DESCRIPTORS):
+            opened.append(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        message = f"The groups of {user} cannot be looked up now: {error.strerror}"
+        raise RetriableException(message) from None
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)

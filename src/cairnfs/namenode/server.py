@@ -33,9 +33,12 @@ from cairnfs.wire.rpc import Call, Closed, ConnectionContext, Send, ServerConnec
 log = logging.getLogger(__name__)
 
 CALLS_UNDER_WAY_MAX = 128  # of one connection
+CALLS_AT_ONCE_MAX = 32  # of one connection, before others have their turn
 UNSENT_BYTES_MAX = 4 << 20  # of one connection, and what the calls under way add to it
 IDLE_LIMIT_S = 20.0  # twice ipc.client.connection.maxidletime
-IDLE_CONNECTIONS_MAX = 4000  # ipc.client.idlethreshold: as many may be idle for longer
+IDLE_CONNECTIONS_MAX = 4000  # ipc.client.idlethreshold: as many may be idle for longer,
+IDLE_PART_MAX = 0.5  # or this part of the descriptors that we may have
+DEAF_SWEEPS_MAX = 15  # five minutes, in which a client has read nothing of what it has asked for
 STOP_LIMIT_S = 5.0  # for calls under way to be answered, and the answers to be read
 
 
@@ -140,10 +143,16 @@ class RpcServer:
         return self.namenode.caller(user, self.groups.of(user), address)
 
     def _sweep_connections(self) -> None:
-        """End what has been idle since the last time: strangers, and others if there are many."""
+        """End what has been idle since the last time: strangers, and others if there are many.
+
+        And who has not read for long: what it has asked for is kept in memory.
+        """
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        idle_max = min(IDLE_CONNECTIONS_MAX, int(descriptors * IDLE_PART_MAX))
         for connection in list(self._connections):
-            if connection.is_idle() and (
-                not connection.is_open or len(self._connections) > IDLE_CONNECTIONS_MAX
+            is_idle, is_deaf = connection.is_idle(), connection.is_deaf()
+            if is_deaf or (
+                is_idle and (not connection.is_open or len(self._connections) > idle_max)
             ):
                 connection.abort()
         loop = asyncio.get_running_loop()
@@ -172,20 +181,26 @@ class RpcConnection:
         self._reads = True
         self._client_reads = True
         self._was_idle = False
+        self._deaf_sweeps = 0  # since it has last read something
+        self._moved = 0  # `ClientSocket.moved` at the last sweep
         self._closing = False
 
     # From the socket.
 
     def receive(self, data: bytes) -> None:
+        begun = 0
         for event in self._machine.receive_data(data):
-            if self._events or not self._may_take_up_more:
+            if self._events or begun == CALLS_AT_ONCE_MAX or not self._may_take_up_more:
                 self._events.append(event)
             elif type(event) is Call:
+                begun += 1
                 self._begin(event)
             else:
                 self._take_up(event)
         if self._events:
             self._pause_or_resume()
+            if begun == CALLS_AT_ONCE_MAX:
+                self._loop.call_soon(self._take_up_more)
 
     def end_received(self) -> None:
         self.close_when_answered()
@@ -201,6 +216,8 @@ class RpcConnection:
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
         self._events.clear()
+        self._replies.clear()
+        del self._machine  # which knows us: nobody has to look for such circles
         self._server.ended(self)
 
     # From the calls under way.
@@ -238,6 +255,14 @@ class RpcConnection:
         """Whether there has been no call since the last time of asking."""
         was_idle, self._was_idle = self._was_idle, not self._under_way
         return was_idle and self._was_idle
+
+    def is_deaf(self) -> bool:
+        """Whether the client has read nothing for long, though there was something for it."""
+        moved = self._client.moved
+        is_stuck = self._client.has_unsent and moved == self._moved
+        self._moved = moved
+        self._deaf_sweeps = self._deaf_sweeps + 1 if is_stuck else 0
+        return self._deaf_sweeps > DEAF_SWEEPS_MAX
 
     def close_when_answered(self) -> None:
         self._closing = True
@@ -285,8 +310,13 @@ class RpcConnection:
         return self._client_reads and self._under_way < CALLS_UNDER_WAY_MAX
 
     def _take_up_more(self) -> None:
-        while self._events and self._may_take_up_more:
+        for _ in range(CALLS_AT_ONCE_MAX):
+            if not self._events or not self._may_take_up_more:
+                break
             self._take_up(self._events.popleft())
+        else:
+            if self._events:
+                self._loop.call_soon(self._take_up_more)
         self._pause_or_resume()
 
     def _pause_or_resume(self) -> None:
