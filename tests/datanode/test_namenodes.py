@@ -167,6 +167,25 @@ def test_invalidate_means_the_volume_that_has_it_when_it_is_told(
     assert read_block(node, BLOCK, 0, 1000) == b"x" * 1000
 
 
+def test_what_was_to_be_deleted_is_forgotten_with_a_new_registration(
+    node: DataNode, namenode: FakeNameNode
+) -> None:
+    """It was given up meanwhile, and so may the others be: the NameNode knows better now."""
+    write_block([node], BLOCK, b"x" * 1000)
+    deleters, busy = node.commands._deleters, threading.Event()
+    deleters.submit(busy.wait)  # type: ignore[arg-type]
+    namenode.wait_for(deleters._queue.empty)
+    namenode.command(node.uuid, block_command(pb.BlockCommandProto.INVALIDATE, BLOCK))
+    namenode.wait_for(lambda: not deleters._queue.empty())
+    namenode.command(node.uuid, Command(cmdType=Command.RegisterCommand))
+    namenode.wait_for(lambda: len(namenode.registrations) == 2)
+    busy.set()
+    namenode.wait_for(deleters._queue.empty)
+    assert read_block(node, BLOCK, 0, 1000) == b"x" * 1000
+    namenode.command(node.uuid, block_command(pb.BlockCommandProto.INVALIDATE, BLOCK))
+    namenode.wait_for(lambda: namenode.status_of(node.uuid, BLOCK.id) == Status.DELETED)
+
+
 def test_transfer_to_two_others(start_node: StartNode, namenode: FakeNameNode) -> None:
     nodes = [start_node(f"dn{index}") for index in range(3)]
     data = os.urandom(300_000)

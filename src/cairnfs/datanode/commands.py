@@ -62,6 +62,7 @@ class Commands:
         self._copiers = Workers("copy", COPIES_MAX)
         self._movers = Workers("move", min(MOVES_MAX, limits.moves_max))
         self._deleters = Workers("delete", 1)
+        self._registrations = 0  # with whichever NameNode
         self._recoverers = Workers("recover", RECOVERIES_MAX)
         self._lock = threading.Lock()
         self._copies = 0
@@ -87,6 +88,13 @@ class Commands:
             case other:
                 log.info("command %s is not offered", Type.Name(other))
 
+    def forget_deletions(self) -> None:
+        """We register anew: what was to be deleted is told again, if it still is to be.
+
+        While we were away the others may have gone, and what we report then be counted on.
+        """
+        self._registrations += 1
+
     def stop(self) -> None:
         for workers in (self._copiers, self._movers, self._deleters, self._recoverers):
             workers.stop()
@@ -100,7 +108,7 @@ class Commands:
             # Where they are now: what comes to another volume before their turn is not meant.
             found = [(block, self._replicas.find(block.id)) for block in blocks]
             told = [(block, replica.volume) for block, replica in found if replica is not None]
-            self._deleters.submit(partial(self._delete, told))
+            self._deleters.submit(partial(self._delete, told, self._registrations))
         elif command.action == pb.BlockCommandProto.TRANSFER:
             for block, targets, types, ids in zip(
                 blocks,
@@ -116,8 +124,10 @@ class Commands:
                     self._copies += 1
                 self._copiers.submit(partial(self._copy, block, targets, types, ids))
 
-    def _delete(self, told: list[tuple[Block, Volume]]) -> None:
+    def _delete(self, told: list[tuple[Block, Volume]], registrations: int) -> None:
         for block, volume in told:
+            if registrations != self._registrations:
+                return
             try:
                 replica = self._replicas.delete(block, volume)
             except (HdfsError, OSError) as error:

@@ -91,6 +91,7 @@ class NameNodeLink:
         status: Callable[[], pb.HeartbeatRequestProto],
         replicas: Replicas,
         execute: Callable[[pb.DatanodeCommandProto, NameNodeLink], None],
+        forget_deletions: Callable[[], None],
         namespace: Namespace,
     ) -> None:
         self.calls = NameNodeCalls(address, settings)
@@ -102,6 +103,7 @@ class NameNodeLink:
         self._status = status
         self._replicas = replicas
         self._execute = execute
+        self._forget_deletions = forget_deletions
         self._namespace = namespace
         self._wake = threading.Event()
         self._stopping = False
@@ -185,6 +187,7 @@ class NameNodeLink:
             raise IncorrectVersionException(
                 f"serves {namespace}, but this DataNode holds {self._namespace}"
             )
+        self._forget_deletions()
         self.calls.register(self._describe())
         log.info("registered with %s", self.calls.address)
         self.is_registered = True

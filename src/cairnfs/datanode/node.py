@@ -117,6 +117,7 @@ class DataNode:
                 status=self._status,
                 replicas=self.replicas,
                 execute=lambda command, link: self.commands.execute(command, link),
+                forget_deletions=lambda: self.commands.forget_deletions(),
                 namespace=namespace,
             )
             for address in settings.namenodes
