@@ -18,6 +18,7 @@ from cairnfs.blocks.records import Block, BlockState
 from cairnfs.errors import RecoveryInProgressException
 from cairnfs.namenode import client_open_files
 from cairnfs.namenode.block_recoveries import ATTEMPT_LIMIT_S
+from cairnfs.store.base import Found, Reading
 from cairnfs.store.schema import Table
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 
@@ -159,6 +160,33 @@ def test_a_primary_that_dies_is_followed_by_another(
     cluster.live(3)
     assert all(node.find(old.blockId) is None for node in nodes)
     assert all(node.find(new.blockId) is not None for node in nodes)
+
+
+def test_a_copy_that_is_begun_while_the_duty_reads_is_not_begun_again(
+    cluster: FakeCluster,
+    nodes: list[FakeDataNode],
+    rpc: RpcClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recoveries, store = cluster.namenode.block_recoveries, cluster.namenode.store
+
+    class SlowReads:
+        """By somebody who waits for a copy, and has it begun at once."""
+
+        async def read(self, reading: Reading) -> Found:
+            found = await store.read(reading)
+            for row in found.scans[reading.scans[0]]:
+                if not recoveries._is_under_way(row.key):
+                    await recoveries._attempt(row.key)
+            return found
+
+    cut_file(cluster)
+    monkeypatch.setattr(recoveries, "hurry", lambda inode_id: None)
+    send_append(rpc)
+    wait_until(lambda: copies(cluster) == 1)
+    monkeypatch.setattr(recoveries, "_store", SlowReads())
+    [(_, command)] = take_commands(cluster, *nodes)
+    assert len(command.blocks) == 1
 
 
 @pytest.mark.parametrize("change", ["delete", "truncate"])

@@ -197,15 +197,17 @@ class LocalCluster:
 
     def wait_for_equal_replicas(self, count: int) -> dict[int, int]:
         """Until so many replicas of each block are on disks, all alike; how long they are."""
+        lengths: dict[int, list[int]] = {}
 
         def are_alike() -> bool:
+            nonlocal lengths
             lengths = self.lengths()
             return set(lengths) == self.known_blocks() and all(
                 len(each) == count and len(set(each)) == 1 for each in lengths.values()
             )
 
         self.wait_until(are_alike, f"{count} replicas of each block are alike")
-        return {id: each[0] for id, each in self.lengths().items()}
+        return {id: each[0] for id, each in lengths.items()}
 
     def wait_for_replicas(self, expected: dict[int, list[int]]) -> None:
         """Until there are just these replicas on disks, by block, so long."""

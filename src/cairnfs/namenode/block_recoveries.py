@@ -44,7 +44,8 @@ class _Tries:
     """What was tried with one block, or with the copy for one file."""
 
     primary: str
-    stamp: int  # of the last attempt
+    number: int  # of the last attempt, among all
+    stamp: int  # of that one
     began_s: float
     limit_s: float
     by: list[str] = field(default_factory=list)  # all primaries so far, by uuid
@@ -61,6 +62,7 @@ class BlockRecoveries:
         self._datanodes = datanodes
         self._safe_mode = safe_mode
         self._tries: dict[Key, _Tries] = {}
+        self._attempts = 0
         self._orders: dict[str, list[Attempt]] = {}  # by the uuid of the primary
         self._after = dict.fromkeys(_OPERATIONS, b"")
         self._seen: set[Key] = set()  # in this round
@@ -106,12 +108,18 @@ class BlockRecoveries:
     async def _take_page(self, kind: int) -> int:
         """Look at a page of what waits; more than 0 if there is another one."""
         scan = Scan(Table.RECOVERIES, kind, self._after[kind], PAGE)
+        attempts = self._attempts
         rows = (await self._store.read(Reading(scans=[scan]))).scans[scan]
         for row in rows:
             self._seen.add(row.key)
             tries = self._tries.get(row.key)
             recovery: Recovery = decode(Table.RECOVERIES, row.data)
-            if kind and tries is not None and tries.stamp != recovery.copy_stamp:
+            if (
+                kind
+                and tries is not None
+                and tries.stamp != recovery.copy_stamp
+                and tries.number <= attempts  # or the row is as it was before that attempt
+            ):
                 del self._tries[row.key]  # that was for an earlier copy
             if not self._is_under_way(row.key):
                 await self._attempt(row.key)
@@ -163,8 +171,10 @@ class BlockRecoveries:
         uuid = found[0].record.uuid
         before = self._tries.get(key)
         limit_s = ATTEMPT_LIMIT_S if before is None else before.limit_s * 2
+        self._attempts += 1
         self._tries[key] = _Tries(
             uuid,
+            self._attempts,
             attempt.stamp,
             self._datanodes.now_s(),
             min(limit_s, ATTEMPT_LIMIT_MAX_S),
