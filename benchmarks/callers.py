@@ -120,8 +120,20 @@ class Callers:
                 self._send(request.then(result), start, answered)
             else:
                 window.note(start)
-                call_soon(begin)  # an answer may come before the call has returned
+                # Not at once: an answer may come before the call has returned.  All that are
+                # answered in one turn of the loop together, or it would have as much to do as we.
+                nonlocal idle
+                if not idle:
+                    call_soon(begin_idle)
+                idle += 1
 
+        def begin_idle() -> None:
+            nonlocal idle
+            beginning, idle = idle, 0
+            for _ in range(beginning):
+                begin()
+
+        idle = 0  # callers that have been answered
         call_soon = asyncio.get_running_loop().call_soon
         for _ in range(self._count):
             begin()

@@ -18,30 +18,42 @@ _INODES = int(Table.INODES)
 def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     """The rows that the paths among a call's arguments lead to, as far as is known."""
     reading = Reading(keys=[ROOT_KEY])
-    for argument in _paths_among(arguments):
-        path = argument.without_raw() if argument.is_reserved else argument
-        hint = _prefetch(path, hints, reading)
-        if not path.components:
-            reading.totals.append(ROOT_ID)
-        elif hint is not None and hint.is_directory:
-            reading.totals.append(hint.id)
+    for argument in arguments:
+        if type(argument) is FsPath:
+            _prefetch_path(argument, hints, reading)
+        elif type(argument) is tuple:
+            for path in _paths_among(argument):
+                _prefetch_path(path, hints, reading)
     return reading
+
+
+def _prefetch_path(path: FsPath, hints: Hints, reading: Reading) -> None:
+    if path.is_reserved:
+        path = path.without_raw()
+    hint = _prefetch(path, hints, reading)
+    if not path.components:
+        reading.totals.append(ROOT_ID)
+    elif hint is not None and hint.is_directory:
+        reading.totals.append(hint.id)
 
 
 def _prefetch(path: FsPath, hints: Hints, reading: Reading) -> HintedInode | None:
     """The rows along a path, as far as is known, and what is at its end."""
-    if path.components and path.snapshot_index < 0:
-        memo = hints.recall(path.components[:-1])
+    components = path.components
+    if components and path.snapshot_index < 0:
+        memo = hints.recall(components[:-1])
         if memo is not None:
             way: Way = memo.value
-            key = (_INODES, way[0][-1].children_id, path.components[-1])
-            reading.keys += [*memo.reads, key]
+            key = (_INODES, way[0][-1].children_id, components[-1])
+            keys = reading.keys
+            keys.extend(memo.reads)
+            keys.append(key)
             return hints.get(key)
     hint = hints.get(ROOT_KEY)
     parent_id: int = ROOT_ID if hint is None else hint.children_id
-    for depth, name in enumerate(path.components):
+    for depth, name in enumerate(components):
         if depth == path.snapshot_index and hint is not None:
-            _prefetch_in_snapshot(hint.id, path.components[depth + 1 :], hints, reading)
+            _prefetch_in_snapshot(hint.id, components[depth + 1 :], hints, reading)
             break
         key = (_INODES, parent_id, name)
         reading.keys.append(key)

@@ -75,6 +75,11 @@ class Committer:
         return bool(self._task or self.group.runs or self.unanswered)
 
     @property
+    def has_uncommitted(self) -> bool:
+        """Whether a run waits for its commit, or is on its way."""
+        return bool(self.group.runs) or len(self._view.groups) > 1
+
+    @property
     def is_committing(self) -> bool:
         """Whether a group is on its way while others run."""
         return self._task is not None

@@ -1,8 +1,9 @@
 """Calls that only look, where there is nothing to wait for: what they are run on.
 
-On a store of our own, while everything is committed, what is read is true and stays so until the
-function ends: nothing of it has to be validated, and no answer held back.  So nobody has to know
-what was read, and one object serves all such calls.
+While everything is committed, what is read of a store of our own is true and stays so until the
+function ends, and what was read of a shared one is true of one moment: nothing of it has to be
+validated, and no answer held back.  So nobody has to know what was read, and one object serves all
+such calls, or all that something was read for.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Any
 from cairnfs.store.base import Key, Scan, Totals
 from cairnfs.store.schema import Table
 from cairnfs.transaction.memos import Memo
-from cairnfs.transaction.seen_rows import CachedRows
 from cairnfs.transaction.transaction import Transaction
+from cairnfs.transaction.views import CommittedRows
 
 
 class Look(Transaction, eq=False, kw_only=True):
     """A transaction that reads committed rows, and keeps nothing of it."""
 
-    _rows: CachedRows
+    _rows: CommittedRows
 
     def get(self, key: Key) -> Any:
         return self._rows.entry(key).record
@@ -42,7 +43,7 @@ class Look(Transaction, eq=False, kw_only=True):
 
     def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
         page = self._rows.scan(Scan(table, a, after, limit))
-        return [(key, entry.record) for key, entry in page]
+        return [(key, entry.record) for key, entry in page if entry.record is not None]
 
     def totals(self, id: int) -> Totals:
         return self._rows.totals(id)

@@ -47,7 +47,7 @@ from cairnfs.transaction.runner import (
     stopped,
 )
 from cairnfs.transaction.transaction import Transaction
-from cairnfs.transaction.views import LoadedRows
+from cairnfs.transaction.views import CommittedRows, LoadedRows
 from cairnfs.transaction.walks import Walks
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,8 @@ class OptimisticRunner:
             run_again=self._run_again,
             wake=self._wake,
         )
-        self._look = self._make_look()
+        self._look = None if self._cache is None else self._look_at(self._cache)
+        self._look_at_loaded: Look | None = None  # what was read for this turn, of a shared store
         self._in_progress = CallsInProgress(store)
         self._walks = Walks(store, clock, self.statistics)
         self._arrived: list[Call] = []
@@ -133,10 +134,9 @@ class OptimisticRunner:
         await self._driver
         await self._walks.close()  # of those that have begun since
 
-    def _make_look(self) -> Look | None:
-        if self._cache is None:
-            return None
-        return Look(self._view, 0, self._numbers.take, alone=True, covered=0, _rows=self._cache)
+    def _look_at(self, rows: CommittedRows) -> Look:
+        alone = rows.never_lacks  # on a store of our own, who looks is never disturbed
+        return Look(self._view, 0, self._numbers.take, alone=alone, covered=0, _rows=rows)
 
     # Turns.
 
@@ -319,6 +319,7 @@ class OptimisticRunner:
         self.statistics.reads += 1
         rows = LoadedRows(reading, found, memory, known)
         self._view.committed = rows
+        self._look_at_loaded = None if transaction is not None else self._look_at(rows)
         self._read_txid = found.txid
         if len(found.unchanged) < len(reading.keys):
             told = [key for key in reading.keys if key not in found.unchanged]
@@ -327,15 +328,21 @@ class OptimisticRunner:
 
     def _execute(self, call: Call, *, alone: bool, from_memory: bool = False) -> bool:
         """Run a call once.  False: it lacks something and has to run again."""
-        transaction = Transaction(
-            self._view,
-            self._clock.now_ms(),
-            self._numbers.take,
-            alone or self._cache is not None,
-            from_memory,
-            self._next_txid,
-            call.numbers,
-        )
+        look = self._look_at_loaded
+        transaction: Transaction
+        if look is not None and not (call.operation.mutates or self._committer.has_uncommitted):
+            transaction = look  # what it sees is committed: nobody has to know what that was
+            look.now_ms = self._clock.now_ms()
+        else:
+            transaction = Transaction(
+                self._view,
+                self._clock.now_ms(),
+                self._numbers.take,
+                alone or self._cache is not None,
+                from_memory,
+                self._next_txid,
+                call.numbers,
+            )
         call.transaction = transaction
         result, error = None, None
         try:
