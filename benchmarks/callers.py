@@ -97,7 +97,7 @@ class Callers:
     async def _loop(self, work: Work, window: _Window) -> None:
         ended = asyncio.get_running_loop().create_future()
         numbers = itertools.count()
-        running = self._count
+        running, idle = self._count, 0  # idle ones have been answered
 
         def begin() -> None:
             """One caller begins its next piece of work, or goes home."""
@@ -111,6 +111,7 @@ class Callers:
             self._send(request, time.perf_counter(), answered)
 
         def answered(request: Request, start: float, result: Any, error: Any) -> None:
+            nonlocal idle
             if result is False:
                 error = AssertionError(f"{request} has done nothing")
             if error is not None:
@@ -122,7 +123,6 @@ class Callers:
                 window.note(start)
                 # Not at once: an answer may come before the call has returned.  All that are
                 # answered in one turn of the loop together, or it would have as much to do as we.
-                nonlocal idle
                 if not idle:
                     call_soon(begin_idle)
                 idle += 1
@@ -133,7 +133,6 @@ class Callers:
             for _ in range(beginning):
                 begin()
 
-        idle = 0  # callers that have been answered
         call_soon = asyncio.get_running_loop().call_soon
         for _ in range(self._count):
             begin()

@@ -50,9 +50,11 @@ class ServedNameNode:
 
 
 @contextmanager
-def served_namenode(directory: Path, **settings: Any) -> Iterator[ServedNameNode]:
-    """A new namespace; its audit log is `audit.log` in the directory."""
-    url = sqlite_url(directory / "namespace")
+def served_namenode(
+    directory: Path, url: str | None = None, **settings: Any
+) -> Iterator[ServedNameNode]:
+    """A new namespace, there or in the directory, in which its audit log is `audit.log`."""
+    url = url or sqlite_url(directory / "namespace")
     asyncio.run(format_namespace(url, FormatSettings(SUPERUSER)))
     settings.setdefault("audit", AuditSettings(str(directory / "audit.log")))
     with NameNodeThread(NameNodeSettings(url, **settings)) as thread:

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.namenode.rpc import RpcClient
-from tests.observe.servers import ServedNameNode, served_namenode
+from tests.observe.servers import SUPERUSER, ServedNameNode, served_namenode
 
+from cairnfs.clock import ManualClock
 from cairnfs.config import AuditSettings, Control
 from cairnfs.errors import AccessControlException, HdfsError
+from cairnfs.namenode import client_open_files
+from cairnfs.testing.scratch import ScratchClient
 from cairnfs.wire.proto import cairn_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto.acl_pb2 import FsPermissionProto
@@ -76,6 +79,25 @@ def test_what_was_made_is_told_with_owner_and_mode(served: ServedNameNode, tmp_p
         ("true", "delete", "/a", "null", "null"),
         ("false", "delete", "/a", "null", "null"),  # as HDFS has it: there was nothing
     ]
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_a_truncate_that_waits_is_told_with_owner_and_mode(
+    store: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it waits for DataNodes it only looks: what it has changed is what it is told for."""
+    monkeypatch.setattr(client_open_files, "RECOVERY_WAIT_S", 0.3)
+    monkeypatch.setattr(client_open_files, "RECOVERY_POLL_S", 0.05)
+    monkeypatch.setattr(client_open_files, "_choose_replicas", lambda *_: lambda *_: (1,))
+    url = request.getfixturevalue("postgres_dsn") if store == "postgres" else None
+    with served_namenode(tmp_path, url) as served:
+        caller = served.thread.namenode.caller(SUPERUSER, (), "127.0.0.1")
+        ScratchClient(served.thread, caller, ManualClock()).write("/f", 1000)
+        with served.connect() as client:
+            half = pb.TruncateRequestProto(src="/f", newLength=500, clientName="c")
+            assert not client.call("truncate", half).result  # nobody has cut it yet
+        (told,) = events(served, tmp_path)
+    assert brief(told) == ("true", "truncate", "/f", "null", "hdfs:supergroup:rw-r--r--")
 
 
 def test_denied_calls_are_told_and_failed_ones_are_not(

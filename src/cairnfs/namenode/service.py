@@ -251,8 +251,9 @@ class IncomingCall:
         if operation.at_most_once and is_reply:
             key, is_retry = self.key, self.is_retry
         call = Call(operation, arguments, done, key, is_retry)
-        if self._connection.audit is not None and not self._is_answered:
-            self._submitted = call
+        is_audited = self._connection.audit is not None and not self._is_answered
+        if is_audited and (operation.mutates or self._submitted is None):
+            self._submitted = call  # else it only waits for what was changed
         self._connection.namenode.runner.submit(call)
 
     def _done(self, result: Any, error: BaseException | None) -> None:

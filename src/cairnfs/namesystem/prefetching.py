@@ -18,7 +18,7 @@ _INODES = int(Table.INODES)
 def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:
     """The rows that the paths among a call's arguments lead to, as far as is known."""
     reading = Reading(keys=[ROOT_KEY])
-    for argument in arguments:
+    for argument in arguments:  # as `_paths_among`, which would take as long as all the rest
         if type(argument) is FsPath:
             _prefetch_path(argument, hints, reading)
         elif type(argument) is tuple:

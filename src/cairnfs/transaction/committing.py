@@ -76,7 +76,8 @@ class Committer:
 
     @property
     def has_uncommitted(self) -> bool:
-        """Whether a run waits for its commit, or is on its way."""
+        """Whether a run waits for its commit, or is on its way, even if it writes no row: one
+        may add to totals alone."""
         return bool(self.group.runs) or len(self._view.groups) > 1
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 from cairnfs.store.base import Key, Scan, Totals
 from cairnfs.store.schema import Table
 from cairnfs.transaction.memos import Memo
-from cairnfs.transaction.transaction import Transaction
+from cairnfs.transaction.transaction import Counts, Transaction
 from cairnfs.transaction.views import CommittedRows
 
 
@@ -43,7 +43,7 @@ class Look(Transaction, eq=False, kw_only=True):
 
     def scan(self, table: Table, a: int, after: bytes, limit: int) -> list[tuple[Key, Any]]:
         page = self._rows.scan(Scan(table, a, after, limit))
-        return [(key, entry.record) for key, entry in page if entry.record is not None]
+        return [(key, entry.record) for key, entry in page]
 
     def totals(self, id: int) -> Totals:
         return self._rows.totals(id)
@@ -55,3 +55,18 @@ class Look(Transaction, eq=False, kw_only=True):
         raise AssertionError(f"{key} is written by a call that only looks")
 
     put_new = put
+
+    def add_to_each(self, ids: Iterable[int], counts: Counts) -> None:
+        raise AssertionError(f"{list(ids)} are added to by a call that only looks")
+
+    def add(self, id: int, counts: Counts, *, mtime_ms: int = -1) -> None:
+        self.add_to_each([id], counts)
+
+    def drop_totals(self, id: int) -> None:
+        self.add_to_each([id], ())
+
+    def forget_past(self, key: Key, until: int) -> None:
+        self.put(key, None)
+
+    def next_number(self, counter: str) -> int:
+        raise AssertionError(f"a call that only looks takes a new {counter}")

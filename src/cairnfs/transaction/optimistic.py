@@ -91,7 +91,8 @@ class OptimisticRunner:
             wake=self._wake,
         )
         self._look = None if self._cache is None else self._look_at(self._cache)
-        self._look_at_loaded: Look | None = None  # what was read for this turn, of a shared store
+        self._loaded: LoadedRows | None = None  # what was read for this turn, of a shared store
+        self._loaded_look: Look | None = None  # at just that, once somebody looks
         self._in_progress = CallsInProgress(store)
         self._walks = Walks(store, clock, self.statistics)
         self._arrived: list[Call] = []
@@ -319,7 +320,8 @@ class OptimisticRunner:
         self.statistics.reads += 1
         rows = LoadedRows(reading, found, memory, known)
         self._view.committed = rows
-        self._look_at_loaded = None if transaction is not None else self._look_at(rows)
+        self._loaded = rows if transaction is None else None
+        self._loaded_look = None
         self._read_txid = found.txid
         if len(found.unchanged) < len(reading.keys):
             told = [key for key in reading.keys if key not in found.unchanged]
@@ -328,21 +330,7 @@ class OptimisticRunner:
 
     def _execute(self, call: Call, *, alone: bool, from_memory: bool = False) -> bool:
         """Run a call once.  False: it lacks something and has to run again."""
-        look = self._look_at_loaded
-        transaction: Transaction
-        if look is not None and not (call.operation.mutates or self._committer.has_uncommitted):
-            transaction = look  # what it sees is committed: nobody has to know what that was
-            look.now_ms = self._clock.now_ms()
-        else:
-            transaction = Transaction(
-                self._view,
-                self._clock.now_ms(),
-                self._numbers.take,
-                alone or self._cache is not None,
-                from_memory,
-                self._next_txid,
-                call.numbers,
-            )
+        transaction = self._transaction_for(call, alone, from_memory)
         call.transaction = transaction
         result, error = None, None
         try:
@@ -383,6 +371,29 @@ class OptimisticRunner:
         over = self._view.groups[0] if len(self._view.groups) > 1 else None
         self._committer.group.append(Run(call, transaction, result, error, self._read_txid, over))
         return True
+
+    def _transaction_for(self, call: Call, alone: bool, from_memory: bool) -> Transaction:
+        now_ms = self._clock.now_ms()
+        if (
+            self._loaded is not None
+            and not call.operation.mutates
+            and not self._committer.has_uncommitted
+        ):  # what it sees is committed: nobody has to know what that was
+            look = self._loaded_look
+            if look is None:
+                look = self._loaded_look = self._look_at(self._loaded)
+            assert self._view.committed is self._loaded, "both are what was read for this turn"
+            look.now_ms = now_ms
+            return look
+        return Transaction(
+            self._view,
+            now_ms,
+            self._numbers.take,
+            alone or self._cache is not None,
+            from_memory,
+            self._next_txid,
+            call.numbers,
+        )
 
     # Calls.
 
