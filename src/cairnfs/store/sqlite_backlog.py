@@ -48,6 +48,8 @@ SLICE_ROWS = 256
 
 SLICE_CLIENTS = 8  # whose replies are brought there together
 
+_KEY = operator.itemgetter(0)
+
 Version = tuple[int | None, int, bytes]
 """What is in a row besides its key: its id, since when it is so, and its data."""
 
@@ -116,89 +118,128 @@ def decode_change(data: bytes) -> Change:
     return change
 
 
+class _Parcel:
+    """Changes that go to their tables together, the later ones over those before."""
+
+    __slots__ = ("calls", "changes", "kept", "past", "replies", "rows", "tables", "totals")
+
+    def __init__(self) -> None:
+        self.calls = 0  # that made them
+        self.changes = 0
+        self.rows: dict[Key, Version | None] = {}  # None: the row is gone
+        self.tables: set[int] = set()  # whose rows these are
+        self.totals: dict[int, list[Addition]] = {}  # to the same directory, one after another
+        self.replies: dict[bytes, list[Replies]] = {}  # by client
+        self.past: list[PastRow] = []
+        self.kept: list[tuple[Key, int]] = []  # what the tables still have, and until when
+
+    def add(self, change: Change) -> None:
+        self.calls += change.size
+        self.changes += 1
+        self.rows.update(dict.fromkeys(change.deletes))
+        self.rows.update(change.puts)
+        self.tables.update([key[0] for key in change.deletes])
+        self.tables.update([key[0] for key, _ in change.puts])
+        for id, addition in change.touches:
+            self.totals.setdefault(id, []).append(addition)
+        for replies in change.replies:
+            self.replies.setdefault(replies.client_id, []).append(replies)
+        self.past += change.past
+        self.kept += change.kept
+
+    def join(self, later: _Parcel) -> None:
+        """Take up what came after it."""
+        self.calls += later.calls
+        self.changes += later.changes
+        self.rows.update(later.rows)
+        self.tables |= later.tables
+        for id, additions in later.totals.items():
+            self.totals.setdefault(id, []).extend(additions)
+        for client_id, replies in later.replies.items():
+            self.replies.setdefault(client_id, []).extend(replies)
+        self.past += later.past
+        self.kept += later.kept
+
+
 class Backlog:
-    """The changes that wait for their tables."""
+    """The changes that wait for their tables: a parcel that grows, and one that is on its way.
+
+    Both are part of what is read until the second is committed; of totals and replies, which would
+    count twice, those that its transaction has written are not.
+    """
 
     def __init__(self, changes: Iterable[Change] = ()) -> None:
-        self.calls = 0  # that made them
-        self._changes = 0
-        self._rows: dict[Key, Version | None] = {}  # None: the row is gone
-        self._tables: set[int] = set()  # whose rows these are
-        self._totals: dict[int, list[Addition]] = {}  # to the same directory, one after another
-        self._replies: dict[bytes, list[Replies]] = {}  # by client
-        self._past: list[PastRow] = []
-        self._kept: list[tuple[Key, int]] = []  # what the tables still have, and until when
+        self._new = _Parcel()
+        self._going = _Parcel()  # empty, unless it is being written
+        self._written_totals: set[int] = set()  # directories of `_going`
+        self._written_replies: set[bytes] = set()  # clients of `_going`
         # By id and by prefix, once somebody has asked.
         self._keys_of_id: dict[tuple[int, int], set[Key]] | None = None
         self._keys_below: dict[tuple[int, int], set[Key]] | None = None
-        self._writing = _Writing()
         for change in changes:
             self.add(change)
 
     def __bool__(self) -> bool:
-        return self._changes > 0
+        return bool(self._new.changes or self._going.changes)
+
+    @property
+    def calls(self) -> int:
+        """How many calls have made these changes."""
+        return self._new.calls + self._going.calls
 
     def add(self, change: Change) -> None:
-        self.calls += change.size
-        self._changes += 1
-        self._rows.update(dict.fromkeys(change.deletes))
-        self._rows.update(change.puts)
-        self._tables.update([key[0] for key in change.deletes])
-        self._tables.update([key[0] for key, _ in change.puts])
+        self._new.add(change)
         if self._keys_of_id is not None:
             self._index(change.puts)
         if self._keys_below is not None:
             self._index_prefixes([*change.deletes, *(key for key, _ in change.puts)])
-        for id, addition in change.touches:
-            self._totals.setdefault(id, []).append(addition)
-        self._past += change.past
-        self._kept += change.kept
-        for replies in change.replies:
-            self._replies.setdefault(replies.client_id, []).append(replies)
 
     # What is committed: these, laid over what is in the tables.
 
     def knows(self, key: Key) -> bool:
-        return key in self._rows
-
-    def row(self, key: Key) -> Row | None:
-        """The row of a key that is known."""
-        version = self._rows[key]
-        return None if version is None else Row(key, version[1], version[2])
-
-    def versions(self, keys: Iterable[Key]) -> dict[Key, int]:
-        """Since when the rows are as they are, of those keys that are known."""
-        rows = self._rows
-        if rows.keys().isdisjoint(keys):
-            return {}
-        return {
-            key: ABSENT if (version := rows[key]) is None else version[1]
-            for key in keys
-            if key in rows
-        }
+        return key in self._new.rows or key in self._going.rows
 
     def version(self, key: Key) -> Version | None:
-        """As `row`, as it is stored."""
-        return self._rows[key]
+        """What there is of a key that is known."""
+        rows = self._new.rows
+        return rows[key] if key in rows else self._going.rows[key]
+
+    def row(self, key: Key) -> Row | None:
+        """The same, as a row."""
+        version = self.version(key)
+        return None if version is None else Row(key, version[1], version[2])
+
+    def versions(self, keys: Collection[Key]) -> dict[Key, int]:
+        """Since when the rows are as they are, of those keys that are known."""
+        found: dict[Key, int] = {}
+        for parcel in (self._going, self._new):
+            rows = parcel.rows
+            if not rows.keys().isdisjoint(keys):
+                for key in keys:
+                    if key in rows:
+                        version = rows[key]
+                        found[key] = ABSENT if version is None else version[1]
+        return found
 
     @property
     def has_past(self) -> bool:
         """Whether past rows wait."""
-        return bool(self._past or self._kept)
+        return any(parcel.past or parcel.kept for parcel in (self._going, self._new))
 
     def changes_below(self, table: int, a: int) -> bool:
         """Whether a row with this prefix waits."""
         return bool(self._keys_with_prefix(table, a))
 
     def rows_of_id(self, table: int, id: int, stored: list[Row]) -> list[Row]:
-        if not self._rows:
+        if not (self._new.rows or self._going.rows):
             return stored
         if self._keys_of_id is None:
             self._keys_of_id = {}
-            self._index(self._rows.items())
-        rows = [row for row in stored if row.key not in self._rows]
+            for parcel in (self._going, self._new):
+                self._index(parcel.rows.items())
+        rows = [row for row in stored if not self.knows(row.key)]
         for key in self._keys_of_id.get((table, id), ()):
-            version = self._rows[key]
+            version = self.version(key)
             if version is not None and version[0] == id:
                 rows.append(Row(key, version[1], version[2]))
         return rows
@@ -209,7 +250,7 @@ class Backlog:
         return [row for _, row in scan_under(changed, scan, read)]
 
     def totals(self, id: int, stored: Totals) -> Totals:
-        additions = self._totals.get(id, [])[self._writing.totals.get(id, 0) :]
+        additions = [*self._waiting_additions(id), *self._new.totals.get(id, ())]
         if not additions:
             return stored
         addition = _sum(additions)
@@ -218,37 +259,44 @@ class Backlog:
             return stored._replace(counts=counts, changed=addition.changed)
         return Totals(counts, addition.mtime_ms, addition.touched, addition.changed)
 
+    def _waiting_additions(self, id: int) -> Iterable[Addition]:
+        """Those on their way that the table does not have yet."""
+        return () if id in self._written_totals else self._going.totals.get(id, ())
+
     def totals_changed(self, id: int) -> int:
         """The TxID of the last addition to these totals that waits; 0 if none does."""
-        additions = self._totals.get(id)
+        additions = self._new.totals.get(id) or self._going.totals.get(id)
         return 0 if additions is None else additions[-1].changed
 
     def find_replies(self, client_id: bytes, call_id: int) -> list[bytes]:
         """Blobs that may hold the reply to a call, as the store finds them."""
+        going = () if client_id in self._written_replies else self._going.replies.get(client_id, ())
         return [
             replies.data
-            for replies in self._waiting_replies(client_id)
+            for replies in (*going, *self._new.replies.get(client_id, ()))
             if replies.calls[0] <= call_id <= replies.calls[-1]
         ]
-
-    def _waiting_replies(self, client_id: bytes) -> list[Replies]:
-        """The replies to a client that the table does not have yet."""
-        return self._replies.get(client_id, [])[self._writing.replies.get(client_id, 0) :]
 
     def has_replied(self, client_id: bytes, calls: Iterable[int]) -> bool:
         """Whether a reply to one of these calls waits."""
         numbers = set(calls)
-        return any(
-            not numbers.isdisjoint(replies.calls) for replies in self._replies.get(client_id, ())
-        )
+        return any(not numbers.isdisjoint(replies.calls) for replies in self._replies_to(client_id))
 
     def last_calls(self, client_id: bytes) -> list[int]:
         """Among which is the largest number of a client's call whose reply waits, if any does."""
-        return [replies.calls[-1] for replies in self._replies.get(client_id, ())]
+        return [replies.calls[-1] for replies in self._replies_to(client_id)]
+
+    def _replies_to(self, client_id: bytes) -> Iterator[Replies]:
+        for parcel in (self._going, self._new):
+            yield from parcel.replies.get(client_id, ())
 
     def has_expired_replies(self, now_ms: int) -> bool:
         """Whether replies wait that nobody will ask for any more."""
-        return any(replies[0].expires_ms < now_ms for replies in self._replies.values())
+        return any(
+            replies[0].expires_ms < now_ms
+            for parcel in (self._going, self._new)
+            for replies in parcel.replies.values()
+        )
 
     # To the tables.
 
@@ -266,61 +314,52 @@ class Backlog:
         At the end of it, `forget_written` or `keep_all` are to be told; whatever is added
         meanwhile waits for the next time.
         """
-        writing = self._writing = _Writing(self.calls, self._changes)
-        writing.kept, writing.past = len(self._kept), len(self._past)
-        writing.rows = sorted(self._rows.items(), key=operator.itemgetter(0))
-        kept, past = sorted(self._kept), sorted(self._past)
-        totals = {id: len(self._totals[id]) for id in sorted(self._totals)}
-        replies = {id: len(self._replies[id]) for id in sorted(self._replies)}
+        assert not self._going.changes, "one parcel after another"
+        going, self._going, self._new = self._new, self._new, _Parcel()
 
         def write() -> Iterator[None]:
             # What the tables have goes to the past before it is overwritten.
-            for ended in _slices(kept, SLICE_ROWS):
+            for ended in _slices(sorted(going.kept), SLICE_ROWS):
                 db.executemany(_KEEP_STORED, [(*key, until) for key, until in ended])
                 yield
-            for versions in _slices(past, SLICE_ROWS):
+            for versions in _slices(sorted(going.past), SLICE_ROWS):
                 db.executemany(_KEEP, [(*key, *rest) for key, *rest in versions])
                 yield
-            for rows in _slices(writing.rows, SLICE_ROWS):
+            for rows in _slices(sorted(going.rows.items(), key=_KEY), SLICE_ROWS):
                 deletes = [key for key, version in rows if version is None]
                 if deletes:
                     db.executemany(_DELETE, deletes)
                 puts = [(*key, *version) for key, version in rows if version is not None]
                 db.executemany(_PUT, puts)
                 yield
-            for counts in _slices(list(totals.items()), SLICE_ROWS):
-                db.executemany(_TOUCH, [self._totals_row(id, count) for id, count in counts])
-                writing.totals.update(counts)
+            for totals in _slices(sorted(going.totals.items(), key=_KEY), SLICE_ROWS):
+                db.executemany(_TOUCH, [_totals_row(id, additions) for id, additions in totals])
+                self._written_totals.update([id for id, _ in totals])
                 yield
-            for counted in _slices(list(replies.items()), SLICE_CLIENTS):
-                insert_replies(db, {id: self._replies[id][:count] for id, count in counted})
-                writing.replies.update(counted)
+            for replies in _slices(sorted(going.replies.items(), key=_KEY), SLICE_CLIENTS):
+                insert_replies(db, dict(replies))
+                self._written_replies.update([client_id for client_id, _ in replies])
                 yield
 
         return write()
 
     def forget_written(self) -> None:
         """What was written is committed."""
-        writing, rows = self._writing, self._rows
-        for key, version in writing.rows:
-            if rows[key] is version:
-                del rows[key]
+        self._going = _Parcel()
+        self._end_writing()
         self._keys_of_id = self._keys_below = None
-        self._tables = {key[0] for key in rows}
-        _drop_first(self._totals, writing.totals)
-        _drop_first(self._replies, writing.replies)
-        del self._past[: writing.past], self._kept[: writing.kept]
-        self.calls -= writing.calls
-        self._changes -= writing.changes
-        self._writing = _Writing()
 
     def keep_all(self) -> None:
         """What was written is not committed, or not yet: all of it is read from here."""
-        self._writing = _Writing()
+        going, new = self._going, self._new
+        if new.changes:
+            going.join(new)
+        self._going, self._new = _Parcel(), going
+        self._end_writing()
 
-    def _totals_row(self, id: int, additions: int) -> tuple[int, ...]:
-        counts, mtime_ms, touched, changed = _sum(self._totals[id][:additions])
-        return (id, mtime_ms, touched, changed, *counts)
+    def _end_writing(self) -> None:
+        self._written_totals.clear()
+        self._written_replies.clear()
 
     def _index(self, rows: Iterable[tuple[Key, Version | None]]) -> None:
         assert self._keys_of_id is not None
@@ -329,11 +368,12 @@ class Backlog:
                 self._keys_of_id.setdefault((key[0], version[0]), set()).add(key)
 
     def _keys_with_prefix(self, table: int, a: int) -> Collection[Key]:
-        if table not in self._tables:
+        if table not in self._new.tables and table not in self._going.tables:
             return ()
         if self._keys_below is None:
             self._keys_below = {}
-            self._index_prefixes(self._rows)
+            for parcel in (self._going, self._new):
+                self._index_prefixes(parcel.rows)
         return self._keys_below.get((table, a), ())
 
     def _index_prefixes(self, keys: Iterable[Key]) -> None:
@@ -342,21 +382,7 @@ class Backlog:
             self._keys_below.setdefault(key[:2], set()).add(key)
 
 
-class _Writing:
-    """What of a backlog has been written, in a transaction that is not over."""
-
-    def __init__(self, calls: int = 0, changes: int = 0) -> None:
-        self.calls = calls
-        self.changes = changes
-        self.kept = 0
-        self.past = 0
-        self.rows: list[tuple[Key, Version | None]] = []
-        self.totals: dict[int, int] = {}  # how many additions to each
-        self.replies: dict[bytes, int] = {}  # how many of each client
-
-
 T = TypeVar("T")
-K = TypeVar("K")
 
 
 def _slices(items: list[T], size: int) -> Iterator[list[T]]:
@@ -364,13 +390,9 @@ def _slices(items: list[T], size: int) -> Iterator[list[T]]:
         yield items[first : first + size]
 
 
-def _drop_first(lists: dict[K, list[T]], counts: dict[K, int]) -> None:
-    """Take so many from the beginning of each list, and lists that are empty then away."""
-    for key, count in counts.items():
-        if count == len(lists[key]):
-            del lists[key]
-        else:
-            del lists[key][:count]
+def _totals_row(id: int, additions: list[Addition]) -> tuple[int, ...]:
+    counts, mtime_ms, touched, changed = _sum(additions)
+    return (id, mtime_ms, touched, changed, *counts)
 
 
 def _sum(additions: list[Addition]) -> Addition:
