@@ -7,13 +7,14 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
-from cairnfs.store import sqlite_commits, sqlite_journal, sqlite_schema
+from cairnfs.store import sqlite_commits, sqlite_file, sqlite_journal, sqlite_schema
 from cairnfs.store.base import Batch, Count, Key, Member, Put, Reading, Row, Scan, Touch
 from cairnfs.store.schema import NUMBER, SCHEMA_VERSION
 from cairnfs.store.sqlite import SqliteStore, format_file
@@ -221,6 +222,57 @@ def test_without_its_log_no_commit_would_survive(path: Path) -> None:
             await store.commit(put(B))
         await store.close()
         assert await keys_in(path) == [A]
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-redo1"])
+def test_a_folder_that_was_quiet_for_long_is_looked_at_all_the_same(
+    path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as it is, nobody looks for each file; that one is taken away, everybody sees."""
+
+    async def check() -> None:
+        store = SqliteStore(path)
+        await store.commit(put(A))
+        os.utime(path.parent, (1, 1))
+        await store.commit(put(B))
+        for module in (sqlite_file, sqlite_journal):
+            monkeypatch.setattr(module, "identify", lambda path: pytest.fail(f"looks for {path}"))
+        await store.commit(put((0, 1, b"c")))
+        monkeypatch.undo()
+
+        file = path.with_name(path.name + suffix)
+        file.rename(away(file))
+        if suffix == "-redo1":  # what was in it is in the tables before anything else
+            await store.commit(put((0, 1, b"d")))
+            await store.close()
+            assert await keys_in(path) == [A, B, (0, 1, b"c"), (0, 1, b"d")]
+        else:
+            for _ in range(2):
+                with pytest.raises(StoreUnavailableException, match="is gone"):
+                    await store.commit(put((0, 1, b"d")))
+            away(file).rename(file)
+            await store.commit(put((0, 1, b"d")))
+            await store.close()
+
+    asyncio.run(check())
+
+
+def test_a_folder_that_has_just_changed_may_change_again_unseen(path: Path) -> None:
+    """Its time may be the same: so each file is looked for, until that can't be."""
+
+    async def check() -> None:
+        store = SqliteStore(path)
+        await store.commit(put(A))
+        now_s = time.time()
+        os.utime(path.parent, (now_s, now_s))
+        await store.commit(put(B))
+        path.rename(away(path))
+        os.utime(path.parent, (now_s, now_s))
+        with pytest.raises(StoreUnavailableException, match="is gone"):
+            await store.commit(put((0, 1, b"c")))
+        await store.close()
 
     asyncio.run(check())
 

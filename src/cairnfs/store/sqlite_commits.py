@@ -19,7 +19,7 @@ import apsw
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.sqlite_backlog import Backlog, Change, decode_change, encode_change
-from cairnfs.store.sqlite_file import NamespaceFile, find_file
+from cairnfs.store.sqlite_file import Folder, NamespaceFile, find_file
 from cairnfs.store.sqlite_journal import Journal, lost_commits
 from cairnfs.store.sqlite_schema import migrate
 
@@ -40,6 +40,7 @@ class Commits:
         self._path = path
         self._db = self.file.connection
         self._journal = Journal(path)
+        self._folder = Folder(path)
         self._settling: Iterator[None] | None = None  # what is left to be done
         self._settling_txid = 0  # the last that is being brought to the tables
         self._has_failed = False  # when a slice was last tried
@@ -59,10 +60,10 @@ class Commits:
             self.settle()  # or whoever commits is told why not
         if self._is_in_doubt:
             self._write_over_doubt()
-        self.file.for_writing()
-        if not self._journal.is_in_place:
-            self.settle()
-            self._journal.remove()
+        seen = self._folder.look()
+        if not self._folder.is_known(seen):
+            self._look_for_files()
+            self._folder.note(seen)
         try:
             self._journal.append(encode_change(change))
         except OSError as error:
@@ -138,6 +139,13 @@ class Commits:
         self.file.close()
 
     # Inside.
+
+    def _look_for_files(self) -> None:
+        """Raise StoreUnavailableException if commits would not be found again after a crash."""
+        self.file.for_writing()
+        if not self._journal.is_in_place:
+            self.settle()
+            self._journal.remove()
 
     def _recover(self) -> None:
         """Take up where the last process has stopped."""

@@ -6,6 +6,7 @@ Invariant: nothing is written unless file and log are still where they were open
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,9 @@ import apsw
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.sqlite_schema import JOURNAL_SUFFIXES, connect, explain, guard
+
+TIMES_DIFFER_NS = 3_000_000_000
+"""Changes of a directory that are further apart have different times, on any file system."""
 
 
 class NamespaceFile:
@@ -112,6 +116,39 @@ class NamespaceFile:
         if self._files != (identify(self._path), identify(self._wal)):
             self._make_whole()
         self.abandon()
+
+
+class Folder:
+    """What the files of a namespace are in, and when it has last changed.
+
+    Whoever takes away one of them, or puts another in its place, changes the time of the directory:
+    as long as that is the same nobody has to look for each of them.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """`path` is one of the files."""
+        self._path = str(path.parent)
+        self._known: tuple[int, int, int] | None = None
+
+    def look(self) -> tuple[int, int, int] | None:
+        """The directory as it is now, for `is_known` and `note`; None if it is not there."""
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino, status.st_mtime_ns
+
+    def is_known(self, seen: tuple[int, int, int] | None) -> bool:
+        """Whether it is as it was when all files were last found in their places."""
+        return seen is not None and seen == self._known
+
+    def note(self, seen: tuple[int, int, int] | None) -> None:
+        """All files were found in their places, after this look.
+
+        A directory that has just changed may change once more and have the same time after it.
+        """
+        is_settled = seen is not None and time.time_ns() - seen[2] > TIMES_DIFFER_NS
+        self._known = seen if is_settled else None
 
 
 def find_file(path: Path) -> Path:
