@@ -77,6 +77,7 @@ class RpcServer:
         _allow_many_connections()
         self._clients = ClientSockets(self._serve, UNSENT_BYTES_MAX)
         self._clients.listen(sock)
+        self.namenode.runner.look_around = self._clients.poll
         loop = asyncio.get_running_loop()
         self._sweep = loop.call_later(IDLE_LIMIT_S, self._sweep_connections)
         return cast(int, sock.getsockname()[1])
@@ -101,6 +102,7 @@ class RpcServer:
                     connection.abort()
             await asyncio.sleep(0.01)
         if self._clients is not None:
+            self.namenode.runner.look_around = None
             self._clients.close()
             self._clients = None
 

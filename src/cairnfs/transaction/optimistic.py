@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cairnfs.clock import Clock
 from cairnfs.errors import IOException, StoreUnavailableException
@@ -72,6 +72,7 @@ class OptimisticRunner:
         membership: Membership | None = None,
     ) -> None:
         self.statistics = RunnerStatistics()
+        self.look_around: Callable[[], None] | None = None
         self._store = store
         self._clock = clock
         self._prefetch = prefetch
@@ -180,9 +181,11 @@ class OptimisticRunner:
             room = GATHERED_MAX - len(self._committer.group.runs)
             if room <= 0 or len(self._committer.group.runs) < GATHERED_MIN:
                 return
-            # The loop goes on with us before it runs what its look at the sockets has found.
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            if self.look_around is not None:
+                self.look_around()
+            else:  # the loop goes on with us before it runs what its look at the sockets has found
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
             if not self._arrived or any(call.operation.walks for call in self._arrived[:room]):
                 return  # who walks takes a while
             await self._run_arrived(room)

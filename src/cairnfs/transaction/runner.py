@@ -95,6 +95,9 @@ class Runner(Protocol):
 
     statistics: RunnerStatistics
 
+    look_around: Callable[[], None] | None
+    """Submits what clients have sent by now, without a turn of the event loop; set by who can."""
+
     def submit(self, call: Call) -> None:
         """Run a call; its `done` is called later, from the event loop."""
         ...
