@@ -389,6 +389,22 @@ def test_a_stop_in_the_moment_of_the_last_answer_takes_none_away(
         client.close()
 
 
+def test_a_server_that_stops_leaves_to_another_what_clients_have_sent(tmp_path: Path) -> None:
+    """The runner asks the one that was started last, as long as that is there."""
+    with scratch_namespace(tmp_path) as scratch, ExitStack() as first, ExitStack() as second:
+        runner = scratch.namenode.namenode.runner
+        assert runner.receive_waiting is None
+        first.enter_context(running_server(scratch))
+        one = second.enter_context(running_server(scratch))
+        first.close()
+        assert runner.receive_waiting is not None
+        client = one.connect()
+        client.call("getFileInfo", STAT_ROOT)
+        client.close()
+        second.close()
+        assert runner.receive_waiting is None
+
+
 def test_groups_come_from_the_accounts_of_the_machine() -> None:
     groups = UnixGroups()
     assert groups.of("root")[0] == "root"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from cairnfs.store.sqlite import SqliteStore, format_file
 
 A: Key = (0, 1, b"a")
 B: Key = (0, 1, b"b")
+C: Key = (0, 1, b"c")
 
 
 def put(key: Key, data: bytes = b"") -> Batch:
@@ -233,48 +235,77 @@ def test_a_folder_that_was_quiet_for_long_is_looked_at_all_the_same(
     """As long as it is, nobody looks for each file; that one is taken away, everybody sees."""
 
     async def check() -> None:
-        store = SqliteStore(path)
-        await store.commit(put(A))
-        os.utime(path.parent, (1, 1))
-        await store.commit(put(B))
+        store = await open_in_quiet(path, monkeypatch)
         for module in (sqlite_file, sqlite_journal):
             monkeypatch.setattr(module, "identify", lambda path: pytest.fail(f"looks for {path}"))
-        await store.commit(put((0, 1, b"c")))
+        await store.commit(put(B))
         monkeypatch.undo()
 
         file = path.with_name(path.name + suffix)
         file.rename(away(file))
         if suffix == "-redo1":  # what was in it is in the tables before anything else
-            await store.commit(put((0, 1, b"d")))
+            await store.commit(put(C))
             await store.close()
-            assert await keys_in(path) == [A, B, (0, 1, b"c"), (0, 1, b"d")]
+            assert await keys_in(path) == [A, B, C]
         else:
             for _ in range(2):
                 with pytest.raises(StoreUnavailableException, match="is gone"):
-                    await store.commit(put((0, 1, b"d")))
+                    await store.commit(put(C))
             away(file).rename(file)
-            await store.commit(put((0, 1, b"d")))
+            await store.commit(put(C))
             await store.close()
 
     asyncio.run(check())
 
 
-def test_a_folder_that_has_just_changed_may_change_again_unseen(path: Path) -> None:
+def test_a_copy_that_is_brought_back_with_its_times_is_seen(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `cp -a` and others do: also the directory has the time that it had."""
+
+    async def check() -> None:
+        copy = tmp_path / "backup" / path.name
+        copy.parent.mkdir()
+        shutil.copy2(path, copy)
+        store = await open_in_quiet(path, monkeypatch)
+        was = path.parent.stat()
+        path.unlink()
+        shutil.copy2(copy, path)
+        os.utime(path.parent, ns=(was.st_atime_ns, was.st_mtime_ns))
+        with pytest.raises(StoreUnavailableException, match="was replaced"):
+            await store.commit(put(B))
+        await store.close()
+
+    asyncio.run(check())
+
+
+def test_a_folder_that_has_just_changed_may_change_again_unseen(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its time may be the same: so each file is looked for, until that can't be."""
 
     async def check() -> None:
         store = SqliteStore(path)
+        seen = store._commits._folder.look()
+        monkeypatch.setattr(sqlite_file.Folder, "look", lambda folder: seen)
         await store.commit(put(A))
-        now_s = time.time()
-        os.utime(path.parent, (now_s, now_s))
         await store.commit(put(B))
         path.rename(away(path))
-        os.utime(path.parent, (now_s, now_s))
         with pytest.raises(StoreUnavailableException, match="is gone"):
-            await store.commit(put((0, 1, b"c")))
+            await store.commit(put(C))
         await store.close()
 
     asyncio.run(check())
+
+
+async def open_in_quiet(path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteStore:
+    """A store with a commit, in a folder that was seen twice as it is, long enough apart."""
+    monkeypatch.setattr(sqlite_file, "monotonic", count(step=10).__next__)
+    store = SqliteStore(path)
+    await store.commit(put(A))  # which makes the journal
+    for number in (1, 2):
+        await store.commit(put((0, 3, b"%d" % number)))
+    return store
 
 
 def wal_of(path: Path) -> Path:

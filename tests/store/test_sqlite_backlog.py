@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from cairnfs.store import sqlite_backlog, sqlite_commits
 from cairnfs.store.base import (
+    ABSENT,
     Batch,
     Conflict,
     Count,
@@ -27,9 +30,11 @@ from cairnfs.store.base import (
 )
 from cairnfs.store.sqlite import SqliteStore, format_file
 
-KEYS: list[Key] = [(t, a, b) for t in (0, 1) for a in (1, 2) for b in (b"", b"x", b"y")]
-IDS = [None, 1, 2]
-CLIENT = b"client"
+TABLES, PREFIXES, IDS, DIRECTORIES = (0, 1), (1, 2), (1, 2), (1, 2, 3)
+KEYS: list[Key] = [(t, a, b) for t in TABLES for a in PREFIXES for b in (b"", b"x", b"y")]
+CLIENTS = (b"client", b"another", b"third")
+CLIENT = CLIENTS[0]
+SLICES_MAX = 12  # nearly always enough for all that waits
 
 
 @dataclass
@@ -39,7 +44,7 @@ class Model:
     rows: dict[Key, tuple[int | None, int, bytes]] = field(default_factory=dict)
     children: dict[int, int] = field(default_factory=dict)
     times: dict[int, tuple[int, int]] = field(default_factory=dict)  # mtime_ms, touched
-    replies: dict[int, bytes] = field(default_factory=dict)
+    replies: dict[tuple[bytes, int], bytes] = field(default_factory=dict)
     past: list[PastRow] = field(default_factory=list)
     txid: int = 0
 
@@ -55,112 +60,178 @@ class Model:
             self.children[directory] = self.children.get(directory, 0) + counts[Count.CHILDREN]
             if order:
                 self.times[directory] = mtime_ms, self.txid + order
-        for _, calls, data in batch.replies:
-            self.replies.update(dict.fromkeys(calls, data))
+        for client_id, (call_id,), data in batch.replies:
+            self.replies[client_id, call_id] = data
         self.txid += batch.size
 
 
-steps = st.one_of(
-    st.tuples(
-        st.just("put"),
-        st.sampled_from(KEYS),
-        st.sampled_from(IDS),
-        st.binary(max_size=3),
-        st.booleans(),
-    ),
-    st.tuples(st.just("delete"), st.sampled_from(KEYS), st.booleans()),
-    st.tuples(st.just("touch"), st.sampled_from([1, 2]), st.integers(-3, 3), st.booleans()),
-    st.tuples(st.just("settle")),
-    st.tuples(st.just("look")),
-    st.tuples(st.just("crash")),
+@dataclass(frozen=True)
+class Change:
+    """What a batch does to one key."""
+
+    key: Key
+    id: int | None
+    data: bytes
+    deletes: bool
+    keeps: bool
+
+
+changes = st.builds(
+    Change,
+    st.sampled_from(KEYS),
+    st.sampled_from([None, *IDS]),
+    st.binary(max_size=3),
+    st.booleans(),
+    st.booleans(),
 )
+commits = st.tuples(
+    st.just("commit"),
+    st.lists(changes, min_size=1, max_size=5, unique_by=lambda change: change.key),
+    st.dictionaries(
+        st.sampled_from(DIRECTORIES), st.tuples(st.integers(-3, 3), st.booleans()), min_size=1
+    ),
+    st.sets(st.sampled_from(CLIENTS)),
+    st.sampled_from([False] * 9 + [True]),  # whether it depends on the tables
+)
+turns = st.tuples(st.just("turn"), st.integers(1, 4))
+places = st.sampled_from(["puts", "totals", "replies", "commit"])
+failures = st.tuples(st.just("fail"), places, commits)
+others = st.tuples(st.sampled_from(["settle", "look", "crash"]))
+steps = st.one_of(commits, commits, commits, turns, failures, failures, others)
 
 
 def batch_for(step: tuple, model: Model) -> Batch:
-    """A batch that does one thing, and replies to a call that nobody has made before."""
+    """The batch of a commit; its calls are such that nobody has made before."""
+    _, changes, touches, clients, is_direct = step
     batch = Batch(size=1, now_ms=5)
-    batch.replies = [StoredReply(CLIENT, (model.txid,), b"reply %d" % model.txid)]
-    match step:
-        case "put", key, id, data, keeps:
-            batch.puts = [Put(key, id, 1, data, key in model.rows)]
-            batch.keeps = [Keep(key, 1)] if keeps and key in model.rows else []
-        case "delete", key, keeps if key in model.rows:
-            batch.deletes = [key]
-            batch.keeps = [Keep(key, 1)] if keeps else []
-        case "touch", directory, change, sets_time:
-            counts = [change] + [0] * (len(Count) - 1)
-            batch.touches = [Touch(directory, counts, model.txid + 1000, int(sets_time))]
+    number = model.txid
+    batch.replies = [StoredReply(id, (number,), b"%s %d" % (id, number)) for id in sorted(clients)]
+    for change in changes:
+        is_there = change.key in model.rows
+        if is_there and change.keeps:
+            batch.keeps.append(Keep(change.key, 1))
+        if is_there and change.deletes:
+            batch.deletes.append(change.key)
+        else:
+            batch.puts.append(Put(change.key, change.id, 1, change.data, is_there))
+    for directory, (children, sets_time) in touches.items():
+        counts = [children] + [0] * (len(Count) - 1)
+        batch.touches.append(Touch(directory, counts, number + 1000, int(sets_time)))
+    if is_direct:
+        batch.drops = [99]
     return batch
 
 
-def check(store: SqliteStore, model: Model) -> None:
+async def check(store: SqliteStore, model: Model) -> None:
+    """Wherever it is by now, what is read is what was committed."""
     for key in KEYS:
         row = store.row(key)
         found = None if row is None else (row.since, row.data)
         assert found == (model.rows[key][1:] if key in model.rows else None)
-    for table in (0, 1):
-        for id in (1, 2):
+    versions = {key: model.rows[key][1] if key in model.rows else ABSENT for key in KEYS}
+    assert store._versions(KEYS) == versions
+    for table in TABLES:
+        for id in IDS:
             keys = [key for key, row in model.rows.items() if key[0] == table and row[0] == id]
             assert sorted(row.key for row in store.rows_of_id(table, id)) == sorted(keys)
-    for directory in (1, 2):
+        for a in PREFIXES:
+            keys = sorted(key for key in model.rows if key[:2] == (table, a) and key[2])
+            assert [row.key for row in store.scan(Scan(table, a, b"", 2))] == keys[:2]
+    for directory in DIRECTORIES:
         totals = store.totals(directory)
         assert totals.counts[Count.CHILDREN] == model.children.get(directory, 0)
         assert (totals.mtime_ms, totals.touched) == model.times.get(directory, (0, 0))
+    for (client_id, call_id), reply in model.replies.items():
+        assert await store.find_replies(client_id, call_id) == [reply]
+        again = Batch(size=1, now_ms=5, replies=[StoredReply(client_id, (call_id,), b"")])
+        with pytest.raises(Conflict):
+            store._validate(again)
     assert store.clock() == model.txid
 
 
-async def check_all(store: SqliteStore, model: Model) -> None:
-    check(store, model)
-    for number, reply in model.replies.items():
-        assert await store.find_replies(CLIENT, number) == [reply]
-    for prefix in {key[:2] for key in KEYS}:
-        keys = sorted(key for key in model.rows if key[:2] == prefix)
-        assert [row.key for row in store.scan(Scan(*prefix, b"", 2))] == [
-            key for key in keys if key[2]
-        ][:2]
+async def check_past(store: SqliteStore, model: Model) -> None:
     for row in model.past:
         then = store.at(row.since).row(row.key)
         assert then is not None
         assert (then.since, then.data) == (row.since, row.data)
-    assert await store.scan_past((0, KEYS[0]), model.txid, len(model.past) + 1) == model.past
-    check(store, model)
+    past = sorted(model.past, key=lambda row: (row.until, row.key))
+    assert await store.scan_past((0, KEYS[0]), model.txid, len(past) + 1) == past
 
 
-def crash(store: SqliteStore, path: Path) -> tuple[SqliteStore, Path]:
+async def crash(store: SqliteStore, path: Path) -> tuple[SqliteStore, Path]:
     """What another process finds if this one is killed now: its files, as they are."""
     after = Path(tempfile.mkdtemp(dir=path.parent.parent)) / path.name
     for file in path.parent.iterdir():
         shutil.copy(file, after.parent)
-    asyncio.run(store.close())
+    await store.close()
     return SqliteStore(after), after
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(steps, max_size=40), st.integers(1, 6), st.integers(1, 3))
+@contextmanager
+def failing(store: SqliteStore, what: str) -> Iterator[None]:
+    """Whatever goes to the tables meanwhile fails in one place."""
+    with pytest.MonkeyPatch.context() as patch:
+        if what == "puts":
+            patch.setattr(sqlite_backlog, "_PUT", "nonsense")
+        elif what == "totals":
+            patch.setattr(sqlite_backlog, "_TOUCH", "nonsense")
+        elif what == "replies":
+            patch.setattr(sqlite_backlog, "insert_replies", lambda db, _: db.execute("nonsense"))
+        else:
+            store._connection.set_commit_hook(lambda: True)
+        yield
+        store._connection.set_commit_hook(None)
+
+
+async def commit(store: SqliteStore, model: Model, step: tuple) -> None:
+    batch = batch_for(step, model)
+    await store.commit(batch)
+    model.commit(batch)
+
+
+async def play(script: list, path: Path) -> None:
+    store, model = SqliteStore(path), Model()
+    for step in script:
+        match step:
+            case "turn", count:
+                for _ in range(count):
+                    await asyncio.sleep(0)  # a slice goes to the tables, if any is due
+                    await check(store, model)
+            case "fail", what, overtaking:
+                await asyncio.sleep(0)
+                await commit(store, model, overtaking)
+                with failing(store, what):
+                    for _ in range(SLICES_MAX):
+                        await asyncio.sleep(0)
+                        await check(store, model)
+            case ("settle",):
+                store.write_backlog()
+            case ("look",):
+                await check_past(store, model)
+            case ("crash",):
+                store, path = await crash(store, path)
+            case _:
+                await commit(store, model, step)
+        await check(store, model)
+    store, path = await crash(store, path)
+    await check(store, model)
+    await check_past(store, model)
+    await store.close()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(steps, min_size=10, max_size=40), st.integers(1, 4), st.integers(1, 3))
 def test_whatever_happens_the_store_is_what_was_committed(
     script: list, waiting_max: int, slice_rows: int
 ) -> None:
+    """Also between two slices of what is on its way to the tables, and after one that failed."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite_commits, "JOURNALED_CALLS_MAX", waiting_max)
         patch.setattr(sqlite_backlog, "SLICE_ROWS", slice_rows)
+        patch.setattr(sqlite_backlog, "SLICE_CLIENTS", 1)
         path = Path(folder) / "first" / "namespace.db"
         format_file(path, {})
-        store, model = SqliteStore(path), Model()
-        for step in script:
-            if step[0] == "settle":
-                store.write_backlog()
-            elif step[0] == "look":
-                asyncio.run(check_all(store, model))
-            elif step[0] == "crash":
-                store, path = crash(store, path)
-            else:
-                batch = batch_for(step, model)
-                asyncio.run(store.commit(batch))
-                model.commit(batch)
-            check(store, model)
-        store, path = crash(store, path)
-        asyncio.run(check_all(store, model))
-        asyncio.run(store.close())
+        asyncio.run(play(script, path))
 
 
 @pytest.fixture

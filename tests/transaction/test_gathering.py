@@ -14,7 +14,7 @@ from cairnfs.namesystem.directories import get_file_info, mkdirs
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.transaction.calls import Call
-from cairnfs.transaction.optimistic import GATHERED_MIN
+from cairnfs.transaction.optimistic import GATHERED_MIN, GATHERINGS_MAX
 
 
 class Made:
@@ -94,5 +94,42 @@ def test_a_stream_of_calls_does_not_keep_a_commit_waiting(tmp_path: Path) -> Non
         look_again()
         await made.wait()
         assert looks < 10
+
+    play(tmp_path, Control.OPTIMISTIC, scenario)
+
+
+def test_what_clients_have_sent_is_received_without_a_turn_of_the_loop(tmp_path: Path) -> None:
+    async def scenario(namenode: NameNode, caller: Caller) -> None:
+        made, statistics = await Made.on(namenode, caller), namenode.runner.statistics
+        before, looks = statistics.commits, 0
+
+        def receive() -> None:
+            nonlocal looks
+            looks += 1
+            made.ask(3)  # there is always somebody
+
+        namenode.runner.receive_waiting = receive
+        made.ask(GATHERED_MIN)
+        await asyncio.sleep(0)
+        assert made.are_answered
+        assert statistics.commits == before + 1
+        assert looks == GATHERINGS_MAX
+        namenode.runner.receive_waiting = None
+
+    play(tmp_path, Control.OPTIMISTIC, scenario)
+
+
+def test_a_server_that_fails_to_receive_keeps_nobody_from_an_answer(tmp_path: Path) -> None:
+    async def scenario(namenode: NameNode, caller: Caller) -> None:
+        made = await Made.on(namenode, caller)
+
+        def fail() -> None:
+            raise OSError("no more")
+
+        namenode.runner.receive_waiting = fail
+        for _ in range(2):
+            made.ask(GATHERED_MIN)
+            await asyncio.wait_for(made.wait(), 10)
+        namenode.runner.receive_waiting = None
 
     play(tmp_path, Control.OPTIMISTIC, scenario)

@@ -77,7 +77,7 @@ class RpcServer:
         _allow_many_connections()
         self._clients = ClientSockets(self._serve, UNSENT_BYTES_MAX)
         self._clients.listen(sock)
-        self.namenode.runner.look_around = self._clients.poll
+        self.namenode.runner.receive_waiting = self._clients.poll
         loop = asyncio.get_running_loop()
         self._sweep = loop.call_later(IDLE_LIMIT_S, self._sweep_connections)
         return cast(int, sock.getsockname()[1])
@@ -102,7 +102,9 @@ class RpcServer:
                     connection.abort()
             await asyncio.sleep(0.01)
         if self._clients is not None:
-            self.namenode.runner.look_around = None
+            runner = self.namenode.runner
+            if runner.receive_waiting == self._clients.poll:  # not another server's
+                runner.receive_waiting = None
             self._clients.close()
             self._clients = None
 

@@ -183,6 +183,11 @@ class Backlog:
         return bool(self._new.changes or self._going.changes)
 
     @property
+    def _parcels(self) -> tuple[_Parcel, _Parcel]:
+        """The older one first."""
+        return self._going, self._new
+
+    @property
     def calls(self) -> int:
         """How many calls have made these changes."""
         return self._new.calls + self._going.calls
@@ -212,7 +217,7 @@ class Backlog:
     def versions(self, keys: Collection[Key]) -> dict[Key, int]:
         """Since when the rows are as they are, of those keys that are known."""
         found: dict[Key, int] = {}
-        for parcel in (self._going, self._new):
+        for parcel in self._parcels:
             rows = parcel.rows
             if not rows.keys().isdisjoint(keys):
                 for key in keys:
@@ -224,7 +229,7 @@ class Backlog:
     @property
     def has_past(self) -> bool:
         """Whether past rows wait."""
-        return any(parcel.past or parcel.kept for parcel in (self._going, self._new))
+        return any(parcel.past or parcel.kept for parcel in self._parcels)
 
     def changes_below(self, table: int, a: int) -> bool:
         """Whether a row with this prefix waits."""
@@ -235,7 +240,7 @@ class Backlog:
             return stored
         if self._keys_of_id is None:
             self._keys_of_id = {}
-            for parcel in (self._going, self._new):
+            for parcel in self._parcels:
                 self._index(parcel.rows.items())
         rows = [row for row in stored if not self.knows(row.key)]
         for key in self._keys_of_id.get((table, id), ()):
@@ -250,7 +255,8 @@ class Backlog:
         return [row for _, row in scan_under(changed, scan, read)]
 
     def totals(self, id: int, stored: Totals) -> Totals:
-        additions = [*self._waiting_additions(id), *self._new.totals.get(id, ())]
+        going = () if id in self._written_totals else self._going.totals.get(id, ())
+        additions = [*going, *self._new.totals.get(id, ())]
         if not additions:
             return stored
         addition = _sum(additions)
@@ -258,10 +264,6 @@ class Backlog:
         if not addition.touched:
             return stored._replace(counts=counts, changed=addition.changed)
         return Totals(counts, addition.mtime_ms, addition.touched, addition.changed)
-
-    def _waiting_additions(self, id: int) -> Iterable[Addition]:
-        """Those on their way that the table does not have yet."""
-        return () if id in self._written_totals else self._going.totals.get(id, ())
 
     def totals_changed(self, id: int) -> int:
         """The TxID of the last addition to these totals that waits; 0 if none does."""
@@ -287,14 +289,15 @@ class Backlog:
         return [replies.calls[-1] for replies in self._replies_to(client_id)]
 
     def _replies_to(self, client_id: bytes) -> Iterator[Replies]:
-        for parcel in (self._going, self._new):
+        """All that wait, also those that the table has by now."""
+        for parcel in self._parcels:
             yield from parcel.replies.get(client_id, ())
 
     def has_expired_replies(self, now_ms: int) -> bool:
         """Whether replies wait that nobody will ask for any more."""
         return any(
             replies[0].expires_ms < now_ms
-            for parcel in (self._going, self._new)
+            for parcel in self._parcels
             for replies in parcel.replies.values()
         )
 
@@ -351,10 +354,8 @@ class Backlog:
 
     def keep_all(self) -> None:
         """What was written is not committed, or not yet: all of it is read from here."""
-        going, new = self._going, self._new
-        if new.changes:
-            going.join(new)
-        self._going, self._new = _Parcel(), going
+        self._going.join(self._new)
+        self._going, self._new = _Parcel(), self._going
         self._end_writing()
 
     def _end_writing(self) -> None:
@@ -372,7 +373,7 @@ class Backlog:
             return ()
         if self._keys_below is None:
             self._keys_below = {}
-            for parcel in (self._going, self._new):
+            for parcel in self._parcels:
                 self._index_prefixes(parcel.rows)
         return self._keys_below.get((table, a), ())
 

@@ -203,10 +203,10 @@ class Commits:
             self._db.execute(_SET_CLOCK, (self._settling_txid,))
             self._db.execute("COMMIT")
         except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
             self._settling = None
             self.backlog.keep_all()
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
             raise
         self._settling = None
         self.backlog.forget_written()

@@ -1,15 +1,16 @@
 """A namespace's SQLite file while it is open: its connection, its locks, and where it is.
 
-Invariant: nothing is written unless file and log are still where they were opened.
+Invariant: nothing is written unless file and log are still where they were opened.  Who writes to
+the tables looks for both (`for_writing`); the journal looks at their `Folder` first.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import apsw
@@ -17,7 +18,7 @@ import apsw
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.sqlite_schema import JOURNAL_SUFFIXES, connect, explain, guard
 
-TIMES_DIFFER_NS = 3_000_000_000
+TIMES_DIFFER_S = 3.0
 """Changes of a directory that are further apart have different times, on any file system."""
 
 
@@ -121,14 +122,20 @@ class NamespaceFile:
 class Folder:
     """What the files of a namespace are in, and when it has last changed.
 
-    Whoever takes away one of them, or puts another in its place, changes the time of the directory:
-    as long as that is the same nobody has to look for each of them.
+    Whoever takes away one of them, or puts another in its place, changes the directory: as long as
+    nobody does, nobody has to look for each file.  What tells is the time that cannot be set:
+    whoever brings back a copy may set the other one to what it was.
+
+    Invariant: between a look that `is_known` and the time when all files were last found in their
+    places, the directory has not changed.
     """
 
     def __init__(self, path: Path) -> None:
         """`path` is one of the files."""
         self._path = str(path.parent)
-        self._known: tuple[int, int, int] | None = None
+        self._seen: tuple[int, int, int] | None = None
+        self._seen_s = 0.0  # when it was first seen like that
+        self._is_known = False
 
     def look(self) -> tuple[int, int, int] | None:
         """The directory as it is now, for `is_known` and `note`; None if it is not there."""
@@ -136,19 +143,22 @@ class Folder:
             status = os.stat(self._path)
         except OSError:
             return None
-        return status.st_dev, status.st_ino, status.st_mtime_ns
+        return status.st_dev, status.st_ino, status.st_ctime_ns
 
     def is_known(self, seen: tuple[int, int, int] | None) -> bool:
-        """Whether it is as it was when all files were last found in their places."""
-        return seen is not None and seen == self._known
+        """Whether it is as it was when all files were found in their places."""
+        return self._is_known and seen == self._seen
 
     def note(self, seen: tuple[int, int, int] | None) -> None:
         """All files were found in their places, after this look.
 
-        A directory that has just changed may change once more and have the same time after it.
+        Of a directory that has just changed that says nothing: it may change once more, and have
+        the same time after that.
         """
-        is_settled = seen is not None and time.time_ns() - seen[2] > TIMES_DIFFER_NS
-        self._known = seen if is_settled else None
+        now_s = monotonic()
+        if seen != self._seen:
+            self._seen, self._seen_s = seen, now_s
+        self._is_known = seen is not None and now_s - self._seen_s > TIMES_DIFFER_S
 
 
 def find_file(path: Path) -> Path:

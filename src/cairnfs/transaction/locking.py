@@ -77,7 +77,7 @@ class LockingRunner:
         membership: Membership | None = None,
     ) -> None:
         self.statistics = RunnerStatistics()
-        self.look_around: Callable[[], None] | None = None  # nobody waits for others here
+        self.receive_waiting: Callable[[], None] | None = None  # nobody waits for others here
         self._store = store
         self._clock = clock
         self._prefetch = prefetch

@@ -72,7 +72,7 @@ class OptimisticRunner:
         membership: Membership | None = None,
     ) -> None:
         self.statistics = RunnerStatistics()
-        self.look_around: Callable[[], None] | None = None
+        self.receive_waiting: Callable[[], None] | None = None
         self._store = store
         self._clock = clock
         self._prefetch = prefetch
@@ -181,8 +181,11 @@ class OptimisticRunner:
             room = GATHERED_MAX - len(self._committer.group.runs)
             if room <= 0 or len(self._committer.group.runs) < GATHERED_MIN:
                 return
-            if self.look_around is not None:
-                self.look_around()
+            if self.receive_waiting is not None:
+                try:
+                    self.receive_waiting()
+                except Exception:  # the server's own: these calls are committed all the same
+                    log.exception("what clients have sent could not be received")
             else:  # the loop goes on with us before it runs what its look at the sockets has found
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)

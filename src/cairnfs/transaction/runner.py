@@ -95,8 +95,8 @@ class Runner(Protocol):
 
     statistics: RunnerStatistics
 
-    look_around: Callable[[], None] | None
-    """Submits what clients have sent by now, without a turn of the event loop; set by who can."""
+    receive_waiting: Callable[[], None] | None
+    """Takes up what clients have sent, without a turn of the event loop; set by the server."""
 
     def submit(self, call: Call) -> None:
         """Run a call; its `done` is called later, from the event loop."""
