@@ -26,8 +26,8 @@ from typing import NamedTuple, cast
 from google.protobuf.message import Message
 
 from cairnfs.config import FormatSettings, NameNodeSettings
+from cairnfs.namenode import client_sockets
 from cairnfs.namenode.__main__ import SERVICES
-from cairnfs.namenode.client_sockets import ClientSocket
 from cairnfs.namenode.embedded import NameNodeThread, make_namespace
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import sqlite_url
@@ -98,7 +98,7 @@ class Client:
             CLIENT_PROTOCOL, client_id=bytes([id]) * 16, user=server.namenode.superuser
         )
         self._replies = KeptReplies()
-        self._connection = RpcConnection(server, cast(ClientSocket, self._replies))
+        self._connection = RpcConnection(server, cast(client_sockets.Client, self._replies))
         self._call_ids = itertools.count()
         self.send(self._end.encode_opening())
 

@@ -22,6 +22,7 @@ from cairnfs.namesystem import delete, reclaim, rename
 from cairnfs.namesystem.directories import get_file_info
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import inode_key, resolve
+from cairnfs.namesystem.orphans import orphan_key
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.quotas import add_entry, subtree
 from cairnfs.transaction.calls import operation
@@ -155,7 +156,7 @@ def reattach(tx: Transaction, path: FsPath, inode: Inode) -> None:
     lookup = resolve(tx, path)
     assert lookup.missing == (inode.name,)
     tx.put(inode_key(lookup.deepest.id, inode.name), inode)
-    key = delete.orphan_key(inode.id)
+    key = orphan_key(inode.id)
     assert tx.get(key) is not None
     tx.delete(key)
     add_entry(tx, path, lookup.ancestors, subtree(tx, inode))

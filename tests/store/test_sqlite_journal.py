@@ -14,7 +14,8 @@ from cairnfs.errors import StoreUnavailableException
 from cairnfs.store import sqlite_commits
 from cairnfs.store.base import Batch, Key, Put, Scan
 from cairnfs.store.sqlite import SqliteStore, format_file
-from cairnfs.store.sqlite_backlog import change_of, encode_change
+from cairnfs.store.sqlite_backlog import change_of
+from cairnfs.store.sqlite_change import encode_change
 from cairnfs.store.sqlite_journal import Journal
 from cairnfs.store.sqlite_schema import JOURNAL_SUFFIXES
 

@@ -28,7 +28,7 @@ from cairnfs.blocks.records import (
     invalidation_key,
     replica_key,
 )
-from cairnfs.namesystem.leases import lease_key
+from cairnfs.namesystem.lease_records import lease_key
 from cairnfs.namesystem.lookup import key_of
 from cairnfs.store.base import Batch, Count, Key, Put, Touch
 from cairnfs.testing.invariants import check_invariants, check_no_leftovers

@@ -51,10 +51,44 @@ class Receiver(Protocol):
     def connection_lost(self, error: Exception | None) -> None: ...
 
 
+class Client(Protocol):
+    """What the receiver may ask of the socket."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def moved(self) -> int:
+        """Grows with each sending of what was unsent."""
+        ...
+
+    @property
+    def is_closing(self) -> bool: ...
+
+    @property
+    def has_unsent(self) -> bool: ...
+
+    def write(self, data: bytes) -> None:
+        """Send it, now or when the client has read more; not after `close`."""
+        ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def close(self) -> None:
+        """Receive nothing more, and end it when everything is sent."""
+        ...
+
+    def abort(self) -> None:
+        """End it at once."""
+        ...
+
+
 class ClientSockets:
     """A port and its clients, from `listen` until `close`."""
 
-    def __init__(self, serve: Callable[[ClientSocket], Receiver], unsent_bytes_max: int) -> None:
+    def __init__(self, serve: Callable[[Client], Receiver], unsent_bytes_max: int) -> None:
         """`serve` tells who receives what comes from a new client."""
         self.unsent_bytes_max = unsent_bytes_max
         self.buffer = memoryview(bytearray(RECEIVED_BYTES_MAX))  # of all: a moment each
@@ -166,10 +200,11 @@ class ClientSocket:
         "address",
         "moved",
     )
+    __deletable__ = ("_receiver",)  # for who compiles it
 
     def __init__(self, clients: ClientSockets, sock: socket.socket, address: str) -> None:
         self.address = address
-        self.moved = 0  # grows with each sending of what was unsent
+        self.moved = 0
         self._clients = clients
         self._socket = sock
         self._descriptor = sock.fileno()
@@ -182,12 +217,12 @@ class ClientSocket:
         self._is_over = False
         self._watched = 0
 
-    def open(self, serve: Callable[[ClientSocket], Receiver]) -> None:
+    def open(self, serve: Callable[[Client], Receiver]) -> None:
         self._receiver = serve(self)
         self._clients.sockets[self._descriptor] = self
         self._watch()
 
-    # For whoever serves it.
+    # See `Client`.
 
     @property
     def is_closing(self) -> bool:
@@ -198,7 +233,6 @@ class ClientSocket:
         return bool(self._unsent)
 
     def write(self, data: bytes) -> None:
-        """Send it, now or when the client has read more; not after `close`."""
         if self._closing:
             return
         if self._unsent:
@@ -223,7 +257,6 @@ class ClientSocket:
         self._watch()
 
     def close(self) -> None:
-        """Receive nothing more, and end it when everything is sent."""
         if not self._closing:
             self._closing = True
             if self._unsent:
@@ -232,7 +265,6 @@ class ClientSocket:
                 self._end(None)
 
     def abort(self) -> None:
-        """End it at once."""
         self._end(None)
 
     # For `ClientSockets`.

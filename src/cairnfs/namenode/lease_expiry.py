@@ -17,8 +17,8 @@ from cairnfs.clock import Clock
 from cairnfs.errors import HdfsError
 from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namesystem.inodes import InodeId
+from cairnfs.namesystem.lease_records import Holder, Lease, holder_key
 from cairnfs.namesystem.lease_recovery import release_lease
-from cairnfs.namesystem.leases import Holder, Lease, holder_key
 from cairnfs.store.base import Reading, Scan, Store
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import Call

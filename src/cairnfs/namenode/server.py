@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from cairnfs.errors import AuthorizationException, UnsupportedOperationException
-from cairnfs.namenode.client_sockets import ClientSocket, ClientSockets
+from cairnfs.namenode.client_sockets import Client, ClientSockets
 from cairnfs.namenode.groups import UnixGroups
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.service import Handler, IncomingCall, Service
@@ -131,7 +131,7 @@ class RpcServer:
             self._check_impersonation(context.real_user, context.user, address)
         return self._caller(context.user, address)
 
-    def _serve(self, client: ClientSocket) -> RpcConnection:
+    def _serve(self, client: Client) -> RpcConnection:
         connection = RpcConnection(self, client)
         self._connections.add(connection)
         return connection
@@ -166,7 +166,9 @@ class RpcServer:
 class RpcConnection:
     """One client's connection: its calls, over the bytes of its socket."""
 
-    def __init__(self, server: RpcServer, client: ClientSocket) -> None:
+    __deletable__ = ("_machine",)  # for who compiles it
+
+    def __init__(self, server: RpcServer, client: Client) -> None:
         self._server = server
         self._client = client
         self.namenode = server.namenode
@@ -186,7 +188,7 @@ class RpcConnection:
         self._client_reads = True
         self._was_idle = False
         self._deaf_sweeps = 0  # since it has last read something
-        self._moved = 0  # `ClientSocket.moved` at the last sweep
+        self._moved = 0  # `Client.moved` at the last sweep
         self._closing = False
 
     # From the socket.

@@ -21,6 +21,7 @@ from cairnfs.namesystem.lookup import (
     key_of,
     resolve_link_to_write,
 )
+from cairnfs.namesystem.orphans import Orphan, orphan_key
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import (
     Access,
@@ -32,33 +33,13 @@ from cairnfs.namesystem.quotas import remove_entry, subtree
 from cairnfs.namesystem.snapshots import check_without_snapshots, forget_snapshottable
 from cairnfs.namesystem.subtree_access import check_subtree_access
 from cairnfs.store.base import Count, Key
-from cairnfs.store.schema import NUMBER, Table
+from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
 
 _CHILDREN = int(Count.CHILDREN)
 _INODES = Table.INODES
-_ORPHANS = int(Table.ORPHANS)
 _WRITE = Access.WRITE.value
-
-
-class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A detached inode; what is below it is still to be reclaimed."""
-
-    kind: Kind
-    covered_txid: int = 0  # of older versions of CairnFS; not looked at any more
-    inode: Inode | None = None  # as it was, by which its blocks are cared for
-    until: int = 0  # the TxID at which it was detached; 0: when this row was written
-    after: bytes = b""  # what is below was looked at up to here
-    is_holding: bool = False  # and some of that is needed by a snapshot
-    is_attached: bool = False  # it is part of another orphan, which is held
-    is_content: bool = False  # a directory has lost its content, but is still there
-    origin_of: InodeId = InodeId(0)  # or has lost its origin alone, which snapshots may show
-
-
-register(Table.ORPHANS, Orphan)
-register(Table.HELD, Orphan, id_of=lambda orphan: orphan.inode.id if orphan.inode else 0)
 
 
 @operation(at_most_once=True)
@@ -136,8 +117,3 @@ def detach_blocks(tx: Transaction, file: Inode, blocks: Sequence[tuple[Key, Bloc
         tx.delete(key)
         tx.put_new(block_key(id, index), block)
     tx.put_new(orphan_key(id), Orphan(Kind.FILE, inode=msgspec.structs.replace(file, id=id)))
-
-
-def orphan_key(id: int) -> Key:
-    """Where an orphan is kept: by what its rows are below, not all of which are inodes' ids."""
-    return (_ORPHANS, 0, NUMBER.pack(id))

@@ -21,6 +21,7 @@ from cairnfs.namesystem.file_blocks import (
     remove_open_block,
 )
 from cairnfs.namesystem.inodes import Inode, InodeId
+from cairnfs.namesystem.lease_records import Lease, lease_key
 from cairnfs.namesystem.lookup import Lookup, file_at, path_of, resolve, resolve_to_write
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
@@ -87,7 +88,7 @@ def recover_lease(tx: Transaction, caller: Caller, path: FsPath, holder: str) ->
 @operation()
 def release_lease(tx: Transaction, inode_id: InodeId, limit_ms: int) -> bool:
     """Take a file from a writer who was not heard of for so long; True: it is closed."""
-    lease: leases.Lease | None = tx.get(leases.lease_key(inode_id))
+    lease: Lease | None = tx.get(lease_key(inode_id))
     if lease is None:
         return True
     path = path_of(tx, inode_id)

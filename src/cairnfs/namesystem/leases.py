@@ -21,53 +21,17 @@ from cairnfs.errors import (
     LeaseExpiredException,
 )
 from cairnfs.namesystem.inodes import Inode, InodeId
+from cairnfs.namesystem.lease_records import NAMENODE_HOLDER, Holder, Lease, holder_key, lease_key
 from cairnfs.namesystem.lookup import Lookup, path_of, resolve, resolve_to_write
 from cairnfs.namesystem.paths import FsPath, check_text
 from cairnfs.namesystem.permissions import Caller
-from cairnfs.store.base import Key
-from cairnfs.store.schema import NUMBER, Table
+from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
 
 SOFT_LIMIT_MS = 60_000  # after this, another client may take the file over
 HARD_LIMIT_MS = 20 * 60_000  # after this, the file is closed (dfs.namenode.lease-hard-limit-sec)
-NAMENODE_HOLDER = "HDFS_NameNode"  # as Hadoop calls it
 HOLDERS_PAGE = 100  # clients looked at by one transaction
-
-_LEASES = int(Table.LEASES)
-_HOLDERS = int(Table.HOLDERS)
-
-
-class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The right to write to one file."""
-
-    holder: str
-    client_machine: str
-    granted_ms: int
-    user: str  # who opened the file: a client's name alone proves nothing
-
-    @property
-    def is_being_recovered(self) -> bool:
-        return self.holder == NAMENODE_HOLDER
-
-
-class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A client that writes: when it was last heard of."""
-
-    renewed_ms: int
-
-
-register(Table.LEASES, Lease)
-register(Table.HOLDERS, Holder)
-
-
-def lease_key(inode_id: int) -> Key:
-    return (_LEASES, 0, NUMBER.pack(inode_id))
-
-
-def holder_key(holder: str) -> Key:
-    return (_HOLDERS, 0, holder.encode())
 
 
 def grant(tx: Transaction, inode_id: InodeId, holder: str, caller: Caller) -> None:

@@ -53,20 +53,45 @@ def key_of(inode: Inode) -> Key:
     return (_INODES, inode.parent_id, inode.name)
 
 
-class Lookup(msgspec.Struct, frozen=True, gc=False):
+class Lookup:
     """What was found along a path.
 
     `inodes` are the existing ones, root first; `missing` the names after them.
     A file or link in the middle ends the search: the names below it are missing.
     """
 
-    path: FsPath
-    inodes: tuple[Inode, ...]
-    missing: tuple[bytes, ...]
-    covered_txid: int  # of the latest snapshot that covers the path
-    rows: Rows  # where to look for what is below: now, or in the snapshot that the path is in
-    snapshot: Snapshot | None = None
-    is_dot_snapshot: bool = False  # the path is that of a directory's list of snapshots
+    def __init__(
+        self,
+        path: FsPath,
+        inodes: tuple[Inode, ...],
+        missing: tuple[bytes, ...],
+        covered_txid: int,
+        rows: Rows,
+        snapshot: Snapshot | None = None,
+        is_dot_snapshot: bool = False,
+    ) -> None:
+        """`covered_txid` is that of the latest snapshot that covers the path.  What is below is to
+        be looked for in `rows`: now, or in the snapshot that the path is in.  With
+        `is_dot_snapshot` the path is that of a directory's list of snapshots."""
+        self.path = path
+        self.inodes = inodes
+        self.missing = missing
+        self.covered_txid = covered_txid
+        self.rows = rows
+        self.snapshot = snapshot
+        self.is_dot_snapshot = is_dot_snapshot
+
+    def with_inodes(self, inodes: tuple[Inode, ...]) -> Lookup:
+        """The same path with other inodes along it."""
+        return Lookup(
+            self.path,
+            inodes,
+            self.missing,
+            self.covered_txid,
+            self.rows,
+            self.snapshot,
+            self.is_dot_snapshot,
+        )
 
     @property
     def target(self) -> Inode | None:
@@ -249,7 +274,7 @@ def with_own_rows(tx: Transaction, lookup: Lookup) -> Lookup:
     """What is to be changed has rows of its own, also where it was shared with an origin."""
     if not lookup.inodes[-1].is_virtual:
         return lookup
-    return msgspec.structs.replace(lookup, inodes=materialize(tx, lookup.inodes))
+    return lookup.with_inodes(materialize(tx, lookup.inodes))
 
 
 def check_not_in_snapshot(lookup: Lookup) -> None:

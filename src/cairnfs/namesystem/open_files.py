@@ -7,7 +7,7 @@ import msgspec
 from cairnfs.blocks.records import StorageNumber
 from cairnfs.namesystem.file_blocks import last_block
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.leases import Holder, Lease, holder_key
+from cairnfs.namesystem.lease_records import Holder, Lease, holder_key
 from cairnfs.namesystem.lookup import paths_of
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller, check_superuser

@@ -26,7 +26,7 @@ from cairnfs.blocks.invalidations import discard_block
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.blocks.reports import need_replicas
 from cairnfs.namesystem import leases
-from cairnfs.namesystem.delete import Orphan, check_open_block, orphan_key
+from cairnfs.namesystem.delete import check_open_block
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.layers import (
     content_key,
@@ -36,6 +36,8 @@ from cairnfs.namesystem.layers import (
     parent_of,
     release,
 )
+from cairnfs.namesystem.lease_records import lease_key
+from cairnfs.namesystem.orphans import Orphan, orphan_key
 from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
 from cairnfs.namesystem.snapshot_records import Removal
 from cairnfs.namesystem.snapshots import forget_snapshottable
@@ -396,5 +398,5 @@ def _keys_beside(inodes: Iterable[Inode]) -> list[Key]:
     for inode in inodes:
         keys.append(orphan_key(inode.children_id))
         if inode.under_construction:
-            keys.append(leases.lease_key(inode.id))
+            keys.append(lease_key(inode.id))
     return keys

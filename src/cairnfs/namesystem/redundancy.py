@@ -24,9 +24,9 @@ from cairnfs.blocks.records import (
     replica_key,
 )
 from cairnfs.blocks.reports import replicas_of
-from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import ROOT_KEY, way_to
+from cairnfs.namesystem.orphans import Orphan
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
 from cairnfs.namesystem.policy_changes import is_used, policy_id_at
 from cairnfs.namesystem.reclaim import TXID_MAX, Needs

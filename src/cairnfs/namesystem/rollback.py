@@ -23,7 +23,7 @@ from cairnfs.errors import (
     SnapshotException,
 )
 from cairnfs.namesystem import inheritance, leases
-from cairnfs.namesystem.delete import Orphan, detach_blocks, orphan_key
+from cairnfs.namesystem.delete import detach_blocks
 from cairnfs.namesystem.directories import add_inode
 from cairnfs.namesystem.identity import Finder
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind, Origin
@@ -54,6 +54,7 @@ from cairnfs.namesystem.lookup import (
     resolve_to_create,
     resolve_to_read,
 )
+from cairnfs.namesystem.orphans import Orphan, orphan_key
 from cairnfs.namesystem.paths import DOT_SNAPSHOT, FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_superuser
 from cairnfs.namesystem.policy_changes import note_clone, note_rollback

@@ -173,7 +173,7 @@ def _blocks_of(tx: Transaction, file: Inode) -> list[Block]:
 
 def _policy_of_child(lookup: Lookup, child: Inode) -> int:
     """The one to write down: where none was chosen, the default."""
-    way = msgspec.structs.replace(lookup, inodes=(*lookup.inodes, child))
+    way = lookup.with_inodes((*lookup.inodes, child))
     return policy_id_of(way) or DEFAULT.id
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import msgspec
 
-from cairnfs.namesystem.delete import Orphan, orphan_key
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layered_children import some_children_of
 from cairnfs.namesystem.layers import Layered, materialize_all
 from cairnfs.namesystem.lookup import key_of, path_of, resolve
+from cairnfs.namesystem.orphans import Orphan, orphan_key
 from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
 from cairnfs.store.base import Key
 from cairnfs.store.schema import PAIR, Table

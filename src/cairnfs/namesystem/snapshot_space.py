@@ -13,10 +13,10 @@ import msgspec
 
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.errors import FileNotFoundException, SnapshotException
-from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layers import copied
 from cairnfs.namesystem.lookup import path_of, resolve_to_read
+from cairnfs.namesystem.orphans import Orphan
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.quotas import charged_space

@@ -22,6 +22,7 @@ from cairnfs.namesystem.block_recovery import begin_recovery
 from cairnfs.namesystem.delete import detach_blocks
 from cairnfs.namesystem.file_blocks import blocks_of, last_block
 from cairnfs.namesystem.inodes import Inode
+from cairnfs.namesystem.lease_records import NAMENODE_HOLDER
 from cairnfs.namesystem.lease_recovery import check_not_being_written
 from cairnfs.namesystem.lookup import file_at, key_of, resolve_to_write
 from cairnfs.namesystem.paths import FsPath
@@ -91,7 +92,7 @@ def truncate(
     cutting = msgspec.structs.replace(block, state=BlockState.TRUNCATING, targets=targets)
     begin_recovery(tx, file.id, key, cutting)
     tx.put(key_of(file), msgspec.structs.replace(file, under_construction=True))
-    leases.grant(tx, file.id, leases.NAMENODE_HOLDER, caller)
+    leases.grant(tx, file.id, NAMENODE_HOLDER, caller)
     return False
 
 

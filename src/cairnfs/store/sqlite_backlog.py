@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import apsw
-import msgspec
 
-from cairnfs.store.base import ABSENT, Batch, Count, Key, PastRow, Row, Scan, Totals, scan_under
+from cairnfs.store.base import ABSENT, Batch, Key, PastRow, Row, Scan, Totals, scan_under
 from cairnfs.store.schema import REPLY_RETENTION_MS
+from cairnfs.store.sqlite_change import Addition, Change, Version
 from cairnfs.store.sqlite_replies import Replies
 from cairnfs.store.sqlite_replies import insert as insert_replies
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
@@ -50,31 +50,6 @@ SLICE_CLIENTS = 8  # whose replies are brought there together
 
 _KEY = operator.itemgetter(0)
 
-Version = tuple[int | None, int, bytes]
-"""What is in a row besides its key: its id, since when it is so, and its data."""
-
-
-class Addition(NamedTuple):
-    """What is added to the totals of a directory."""
-
-    counts: tuple[int, ...]
-    mtime_ms: int
-    touched: int  # 0: the time stays
-    changed: int = 0  # the last TxID of the batch that added it
-
-
-class Change(msgspec.Struct, frozen=True, array_like=True):
-    """What a batch changes: a record of the journal."""
-
-    last_txid: int
-    size: int
-    deletes: list[Key]  # before the puts
-    puts: list[tuple[Key, Version]]
-    touches: list[tuple[int, Addition]]
-    replies: list[Replies]
-    past: list[PastRow] = []  # what was there before, where a snapshot needs it
-    kept: list[tuple[Key, int]] = []  # the same of what the tables have: key, until
-
 
 def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key, int]]) -> Change:
     """The changes of a batch whose transactions come after the TxID `base`."""
@@ -101,21 +76,6 @@ def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key
         past,
         kept,
     )
-
-
-encode_change = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Change).decode
-
-
-def decode_change(data: bytes) -> Change:
-    """A record of the journal; one that is older than a counter lacks it."""
-    change = _decode(data)
-    for n, (id, addition) in enumerate(change.touches):
-        lacking = len(Count) - len(addition.counts)
-        if lacking:
-            counts = addition.counts + (0,) * lacking
-            change.touches[n] = id, addition._replace(counts=counts)
-    return change
 
 
 class _Parcel:

@@ -18,7 +18,8 @@ from pathlib import Path
 import apsw
 
 from cairnfs.errors import StoreUnavailableException
-from cairnfs.store.sqlite_backlog import Backlog, Change, decode_change, encode_change
+from cairnfs.store.sqlite_backlog import Backlog
+from cairnfs.store.sqlite_change import Change, decode_change, encode_change
 from cairnfs.store.sqlite_file import Folder, NamespaceFile, find_file
 from cairnfs.store.sqlite_journal import Journal, lost_commits
 from cairnfs.store.sqlite_schema import migrate

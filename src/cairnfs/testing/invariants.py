@@ -17,11 +17,11 @@ from typing import Any, Protocol
 from cairnfs.blocks.policies import choose_storage_types, policy_by_id
 from cairnfs.blocks.records import Block, BlockState, CheckQueue, DataNode, Replica
 from cairnfs.errors import StoreUnavailableException
-from cairnfs.namesystem.delete import Orphan
 from cairnfs.namesystem.inodes import Inode, Kind
 from cairnfs.namesystem.layers import LayeredQueue
-from cairnfs.namesystem.leases import Lease, lease_key
+from cairnfs.namesystem.lease_records import Lease, lease_key
 from cairnfs.namesystem.lookup import ROOT_KEY, key_of
+from cairnfs.namesystem.orphans import Orphan
 from cairnfs.namesystem.quotas import charged_space, reserved_space
 from cairnfs.store.base import (
     NO_TOTALS,

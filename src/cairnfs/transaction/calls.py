@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
@@ -37,16 +36,24 @@ class CallKey(NamedTuple):
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
 class Operation(Generic[R]):
     """A function of a transaction, and what runners have to know of it."""
 
-    function: Callable[..., R]
-    name: str
-    mutates: bool
-    at_most_once: bool
-    solitary: bool
-    walks: bool
+    def __init__(
+        self,
+        function: Callable[..., R],
+        *,
+        mutates: bool,
+        at_most_once: bool,
+        solitary: bool,
+        walks: bool,
+    ) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.mutates = mutates
+        self.at_most_once = at_most_once
+        self.solitary = solitary
+        self.walks = walks
 
     @property
     def reply_type(self) -> Any:
@@ -74,11 +81,10 @@ def operation(
     def declare(function: Callable[..., R]) -> Operation[R]:
         return Operation(
             function,
-            function.__name__,
-            mutates,
-            at_most_once,
-            solitary,
-            walks,
+            mutates=mutates,
+            at_most_once=at_most_once,
+            solitary=solitary,
+            walks=walks,
         )
 
     return declare
@@ -88,21 +94,30 @@ def _nobody(result: Any, error: BaseException | None) -> None:
     raise AssertionError("a call without anybody to tell")
 
 
-class Call(msgspec.Struct, eq=False):
+class Call:
     """One call on its way: what to run, for whom, and whom to tell."""
 
-    operation: Operation[Any]
-    arguments: tuple[Any, ...]  # after the transaction
-    done: Done = _nobody
-    key: CallKey | None = None
-    is_retry: bool = False
-    conflicts: int = 0
-    lacked: int = 0  # how often something that it asked for had to be read first
-    wanted: Reading | None = None
-    numbers: list[tuple[str, int]] | None = None  # taken by a run that lacked something
-    waiters: tuple[Done, ...] = ()  # for the same answer
-    is_answered: bool = False
-    transaction: Any = None  # its last run, for those who ask what it did
+    def __init__(
+        self,
+        operation: Operation[Any],
+        arguments: tuple[Any, ...],
+        done: Done = _nobody,
+        key: CallKey | None = None,
+        is_retry: bool = False,
+    ) -> None:
+        """`arguments` are those after the transaction."""
+        self.operation = operation
+        self.arguments = arguments
+        self.done = done
+        self.key = key
+        self.is_retry = is_retry
+        self.conflicts = 0
+        self.lacked = 0  # how often something that it asked for had to be read first
+        self.wanted: Reading | None = None
+        self.numbers: list[tuple[str, int]] | None = None  # taken by a run that lacked something
+        self.waiters: tuple[Done, ...] = ()  # for the same answer
+        self.is_answered = False
+        self.transaction: Any = None  # its last run, for those who ask what it did
 
     def finish(self, result: Any, error: BaseException | None) -> None:
         assert not self.is_answered, f"{self.operation.name} is answered twice"

@@ -139,7 +139,7 @@ class Committer:
         """The store failed: forget everything that is not committed, and say so."""
         if not isinstance(error, HdfsError):
             log.error("a commit failed", exc_info=error)
-        runs = [*(group.runs if group is not None else ()), *self.group.runs]
+        runs = self.group.runs if group is None else [*group.runs, *self.group.runs]
         for run in reversed(runs):
             self._view.withdraw(run.transaction)
         self._known.forget_committed()

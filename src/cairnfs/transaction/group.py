@@ -11,8 +11,6 @@ import operator
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-import msgspec
-
 from cairnfs.store.base import (
     ABSENT,
     Batch,
@@ -31,28 +29,40 @@ from cairnfs.transaction.records import id_of
 from cairnfs.transaction.transaction import Counts, Transaction
 
 
-class Run(msgspec.Struct, eq=False):
+class Run:
     """A finished run that waits for its commit: the call, what it did, its answer."""
 
-    call: Call
-    transaction: Transaction
-    result: Any
-    error: BaseException | None
-    read_txid: int | None = None  # the clock when its totals were read
-    over: Group | None = None  # a group that was being committed while it ran
+    def __init__(
+        self,
+        call: Call,
+        transaction: Transaction,
+        result: Any,
+        error: BaseException | None,
+        read_txid: int | None = None,
+        over: Group | None = None,
+    ) -> None:
+        """`read_txid` is the clock when its totals were read; while it ran, the group `over` was
+        being committed."""
+        self.call = call
+        self.transaction = transaction
+        self.result = result
+        self.error = error
+        self.read_txid = read_txid
+        self.over = over
 
 
 _ZEROS = [0] * len(Count)
 _CALL_ID = operator.itemgetter(0)
 
 
-class Addition(msgspec.Struct, eq=False):
+class Addition:
     """What a group adds to one directory's totals."""
 
-    counts: list[int]
-    covered: int = 0  # what they are before is needed by a snapshot, if as old as this
-    mtime_ms: int = -1
-    writer: Transaction | None = None  # who set mtime_ms
+    def __init__(self, counts: list[int]) -> None:
+        self.counts = counts
+        self.covered = 0  # what they are before is needed by a snapshot, if as old as this
+        self.mtime_ms = -1
+        self.writer: Transaction | None = None  # who set mtime_ms
 
 
 class Group:

@@ -14,19 +14,25 @@ from typing import Any
 from cairnfs.store.base import Key, Scan, Totals
 from cairnfs.store.schema import Table
 from cairnfs.transaction.memos import Memo
-from cairnfs.transaction.transaction import Counts, Transaction
+from cairnfs.transaction.rows import View
+from cairnfs.transaction.transaction import Counts, NumberSource, Transaction
 from cairnfs.transaction.views import CommittedRows
 
 
-class Look(Transaction, eq=False, kw_only=True):
+class Look(Transaction):
     """A transaction that reads committed rows, and keeps nothing of it."""
 
-    _rows: CommittedRows
+    def __init__(
+        self, view: View, next_number: NumberSource, rows: CommittedRows, *, alone: bool
+    ) -> None:
+        super().__init__(view, 0, next_number, alone, covered=0)
+        self._rows = rows
 
     def get(self, key: Key) -> Any:
         return self._rows.entry(key).record
 
-    probe = get
+    def probe(self, key: Key) -> Any:
+        return self._rows.entry(key).record
 
     def since(self, key: Key) -> int:
         return self._rows.entry(key).since
@@ -54,7 +60,8 @@ class Look(Transaction, eq=False, kw_only=True):
     def put(self, key: Key, record: Any) -> None:
         raise AssertionError(f"{key} is written by a call that only looks")
 
-    put_new = put
+    def put_new(self, key: Key, record: Any) -> None:
+        self.put(key, record)
 
     def add_to_each(self, ids: Iterable[int], counts: Counts) -> None:
         raise AssertionError(f"{list(ids)} are added to by a call that only looks")

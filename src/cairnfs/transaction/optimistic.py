@@ -138,7 +138,7 @@ class OptimisticRunner:
 
     def _look_at(self, rows: CommittedRows) -> Look:
         alone = rows.never_lacks  # on a store of our own, who looks is never disturbed
-        return Look(self._view, 0, self._numbers.take, alone=alone, covered=0, _rows=rows)
+        return Look(self._view, self._numbers.take, rows, alone=alone)
 
     # Turns.
 

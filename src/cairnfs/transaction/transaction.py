@@ -39,39 +39,51 @@ Taken = list[tuple[str, int]]
 """Numbers, each with its counter, in the order in which a run took them."""
 
 
-class Transaction(msgspec.Struct, eq=False):
-    """Reads, writes and additions of one run of one operation.
+class Transaction:
+    """Reads, writes and additions of one run of one operation."""
 
-    A structure, since every call makes one, and its fields would take longer to set than most
-    operations need.
-    """
-
-    _view: View
-    now_ms: int
-    _next_number: NumberSource
-    alone: bool = False
-    from_memory: bool = False  # on rows at hand: a try, to be validated
-    known_txid: int | None = None  # of itself, if it is solitary
-    unused: Taken | None = None  # by a run of the same call, which lacked something
-    taken: Taken = []
-    new_inodes: set[int] = set()  # ids that it took: nothing was below them before
-    presumed: list[Key] = []  # to have no row
-    # The latest snapshot that needs what is changed here; None: nobody has looked.
-    covered: int | None = None
-    marked: list[tuple[int, ...]] = []  # see `mark`
-    reads: dict[Key, Entry] = {}
-    writes: dict[Key, Any] = {}
-    kept: list[Key] = []
-    touches: list[tuple[tuple[int, ...], Counts, int]] = []  # directories, changes, mtime_ms or -1
-    bounds: list[Bound] = []
-    emptied: list[tuple[int, int]] = []
-    dropped: list[int] = []
-    forgotten: list[tuple[Key, int]] = []
-    totals_read: set[int] = set()
-    saw_uncommitted: bool = False
-    encoded: dict[Key, bytes] = {}  # filled by `seal`
-    written: dict[Key, Entry] = {}  # filled by the runner once the run is accepted
-    order: int = 0
+    def __init__(
+        self,
+        view: View,
+        now_ms: int,
+        next_number: NumberSource,
+        alone: bool = False,
+        from_memory: bool = False,
+        known_txid: int | None = None,
+        unused: Taken | None = None,
+        covered: int | None = None,
+    ) -> None:
+        """`from_memory`: on rows at hand, as a try that is to be validated.  `known_txid` is its
+        own, if it is solitary.  `unused` are numbers of a run of the same call, which lacked
+        something.
+        """
+        self._view = view
+        self.now_ms = now_ms
+        self._next_number = next_number
+        self.alone = alone
+        self.from_memory = from_memory
+        self.known_txid = known_txid
+        self.unused = unused
+        self.taken: Taken = []
+        self.new_inodes: set[int] = set()  # ids that it took: nothing was below them before
+        self.presumed: list[Key] = []  # to have no row
+        # The latest snapshot that needs what is changed here; None: nobody has looked.
+        self.covered = covered
+        self.marked: list[tuple[int, ...]] = []  # see `mark`
+        self.reads: dict[Key, Entry] = {}
+        self.writes: dict[Key, Any] = {}
+        self.kept: list[Key] = []
+        # Directories, changes, mtime_ms or -1.
+        self.touches: list[tuple[tuple[int, ...], Counts, int]] = []
+        self.bounds: list[Bound] = []
+        self.emptied: list[tuple[int, int]] = []
+        self.dropped: list[int] = []
+        self.forgotten: list[tuple[Key, int]] = []
+        self.totals_read: set[int] = set()
+        self.saw_uncommitted = False
+        self.encoded: dict[Key, bytes] = {}  # filled by `seal`
+        self.written: dict[Key, Entry] = {}  # filled by the runner once the run is accepted
+        self.order = 0
 
     # Reading.
 

@@ -1,0 +1,35 @@
+"""What was deleted and is still to be reclaimed, as rows."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.store.base import Key
+from cairnfs.store.schema import NUMBER, Table
+from cairnfs.transaction.records import register
+
+_ORPHANS = int(Table.ORPHANS)
+
+
+class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A detached inode; what is below it is still to be reclaimed."""
+
+    kind: Kind
+    covered_txid: int = 0  # of older versions of CairnFS; not looked at any more
+    inode: Inode | None = None  # as it was, by which its blocks are cared for
+    until: int = 0  # the TxID at which it was detached; 0: when this row was written
+    after: bytes = b""  # what is below was looked at up to here
+    is_holding: bool = False  # and some of that is needed by a snapshot
+    is_attached: bool = False  # it is part of another orphan, which is held
+    is_content: bool = False  # a directory has lost its content, but is still there
+    origin_of: InodeId = InodeId(0)  # or has lost its origin alone, which snapshots may show
+
+
+register(Table.ORPHANS, Orphan)
+register(Table.HELD, Orphan, id_of=lambda orphan: orphan.inode.id if orphan.inode else 0)
+
+
+def orphan_key(id: int) -> Key:
+    """Where an orphan is kept: by what its rows are below, not all of which are inodes' ids."""
+    return (_ORPHANS, 0, NUMBER.pack(id))

@@ -1,0 +1,50 @@
+"""What a batch changes, as a record of SQLite's journal."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from cairnfs.store.base import Count, Key, PastRow
+from cairnfs.store.sqlite_replies import Replies
+
+Version = tuple[int | None, int, bytes]
+"""What is in a row besides its key: its id, since when it is so, and its data."""
+
+
+class Addition(NamedTuple):
+    """What is added to the totals of a directory."""
+
+    counts: tuple[int, ...]
+    mtime_ms: int
+    touched: int  # 0: the time stays
+    changed: int = 0  # the last TxID of the batch that added it
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """What a batch changes: a record of the journal."""
+
+    last_txid: int
+    size: int
+    deletes: list[Key]  # before the puts
+    puts: list[tuple[Key, Version]]
+    touches: list[tuple[int, Addition]]
+    replies: list[Replies]
+    past: list[PastRow] = []  # what was there before, where a snapshot needs it
+    kept: list[tuple[Key, int]] = []  # the same of what the tables have: key, until
+
+
+encode_change = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Change).decode
+
+
+def decode_change(data: bytes) -> Change:
+    """A record of the journal; one that is older than a counter lacks it."""
+    change = _decode(data)
+    for n, (id, addition) in enumerate(change.touches):
+        lacking = len(Count) - len(addition.counts)
+        if lacking:
+            counts = addition.counts + (0,) * lacking
+            change.touches[n] = id, addition._replace(counts=counts)
+    return change
