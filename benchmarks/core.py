@@ -16,7 +16,7 @@ from benchmarks.callers import Callers, Measured, Request, Work
 from benchmarks.namespaces import BLOCK_SIZE_BYTES, Namespaces, fill, open_namenode
 from cairnfs.config import Control
 from cairnfs.namenode.namenode import NameNode
-from cairnfs.namesystem import delete, directories, files, rename
+from cairnfs.namesystem import delete, directories, files, listings, rename
 from cairnfs.namesystem.paths import FsPath
 
 CONTROLS = (Control.SYSTEM_LOCK, Control.PESSIMISTIC, Control.OPTIMISTIC)
@@ -158,7 +158,7 @@ class Scene:
 
     def _list(self, i: int) -> Request:
         path = FsPath.parse(f"/listed/d{i % self._spread}")
-        return Request(directories.get_listing, (path, b"", LISTED))
+        return Request(listings.get_listing, (path, b"", LISTED))
 
     def _rename(self, i: int) -> Request | None:
         if i >= len(self._closed):

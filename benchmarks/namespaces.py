@@ -18,7 +18,8 @@ from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import OpenStore, format_namespace, open_store
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.lookup import key_of
-from cairnfs.store.base import Batch, Count, Put, Store, Touch
+from cairnfs.store.base import Count, Store
+from cairnfs.store.batches import Batch, Put, Touch
 from cairnfs.store.postgres import PostgresStore
 from cairnfs.testing.cluster import Cluster
 from cairnfs.testing.postgres_server import PostgresServer

@@ -14,7 +14,7 @@ from benchmarks.core import create_and_complete_of
 from benchmarks.namespaces import Namespaces, fill, open_namenode
 from cairnfs.config import Control
 from cairnfs.namenode.namenode import NameNode
-from cairnfs.namesystem import attributes, delete, directories, rename, snapshots
+from cairnfs.namesystem import attributes, delete, directories, listings, rename, snapshots
 from cairnfs.namesystem.paths import FsPath
 
 CALLERS = 32
@@ -57,7 +57,7 @@ class Bench:
         """The entries of a directory, page by page, and the seconds that it took."""
         start, after, count = time.perf_counter(), b"", 0
         while True:
-            page = await self.call(directories.get_listing, FsPath.parse(path), after)
+            page = await self.call(listings.get_listing, FsPath.parse(path), after)
             count += len(page.entries)
             if not page.remaining:
                 return count, time.perf_counter() - start
@@ -132,4 +132,4 @@ def stat(path: FsPath) -> Request:
 
 
 def listing(path: FsPath) -> Request:
-    return Request(directories.get_listing, (path, b""))
+    return Request(listings.get_listing, (path, b""))

@@ -25,7 +25,7 @@ from cairnfs.errors import (
 )
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread, make_namespace
 from cairnfs.namenode.opening import sqlite_url
-from cairnfs.namesystem import directories, xattrs
+from cairnfs.namesystem import directories, listings, xattrs
 from cairnfs.namesystem.attribute_rules import AttributeKind
 from cairnfs.namesystem.declarations import word_for
 from cairnfs.namesystem.inheritance import name_of
@@ -191,7 +191,7 @@ def show_all(tx: Transaction, caller: Caller, top: FsPath) -> Found:
         relative, path = waiting.pop()
         seen = xattrs.get_xattrs.function(tx, caller, path)
         found[relative] = {str(name_of(each)): each.value or b"" for each in seen}
-        listing = directories.get_listing.function(tx, caller, path, b"", 1000)
+        listing = listings.get_listing.function(tx, caller, path, b"", 1000)
         assert listing is not None
         for entry in listing.entries:
             if entry.name:  # of a file, itself

@@ -20,7 +20,7 @@ from cairnfs.namenode.duties import LEASE_S, RECLAIM
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
-from cairnfs.namesystem import acl_operations, directories, located, xattrs
+from cairnfs.namesystem import acl_operations, directories, listings, located, xattrs
 from cairnfs.namesystem.inodes import ROOT_ID, Kind
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
@@ -209,9 +209,7 @@ async def _read_tree(namenode: NameNode, top: str) -> dict[str, Seen]:
         tree[path] = Seen(status, summary, acl, attributes, blocks)
         if status.kind is not Kind.DIRECTORY:
             return
-        listing = await namenode.call(
-            directories.get_listing, caller, FsPath.parse(path), b"", 10_000
-        )
+        listing = await namenode.call(listings.get_listing, caller, FsPath.parse(path), b"", 10_000)
         if len(listing.entries) != status.children:
             raise Divergence(f"{path}: {status.children} children, {len(listing.entries)} listed")
         names = [f"{path.rstrip('/')}/{entry.name.decode()}" for entry in listing.entries]

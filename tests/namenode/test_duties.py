@@ -18,8 +18,9 @@ from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.lookup import inode_key
 from cairnfs.namesystem.reclaim import RECLAIM_BATCH
-from cairnfs.store.base import Batch, Count, Put, Scan, Store, Touch
+from cairnfs.store.base import Count, Scan, Store
 from cairnfs.store.base import Reading as StoreReading
+from cairnfs.store.batches import Batch, Put, Touch
 from cairnfs.store.schema import Table
 from cairnfs.testing.faults import COMMIT, CountingStore
 from cairnfs.testing.invariants import check_invariants, check_no_leftovers

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cairnfs.namenode.messages import EncodedPages, encode_listing
-from cairnfs.namesystem.directories import Listing, Page, describe_page
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.listings import Listing, Page, describe_page
 from cairnfs.store.base import NO_TOTALS, Count, Totals
 
 ENTRIES_MAX = 20

@@ -12,14 +12,16 @@ import pytest
 
 from cairnfs.namenode import membership as membership_module
 from cairnfs.namenode.membership import MemberInfo, PostgresMembership
-from cairnfs.store.base import Batch, Fenced, Put, Reading
+from cairnfs.store.base import Fenced, Reading
+from cairnfs.store.batches import Batch, Put
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.transaction.runner import LoneMember
 
 CHILD = """
 import asyncio, sys
 from cairnfs.namenode.membership import PostgresMembership
-from cairnfs.store.base import Batch, Fenced, Put
+from cairnfs.store.base import Fenced
+from cairnfs.store.batches import Batch, Put
 from cairnfs.store.postgres import PostgresStore
 
 async def commit(store, member, name):

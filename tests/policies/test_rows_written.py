@@ -18,7 +18,8 @@ from cairnfs.namenode.opening import format_namespace, sqlite_url
 from cairnfs.namesystem import rename, storage_policies
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.satisfying import scan_subtree
-from cairnfs.store.base import Batch, Reading, Scan, StoreTransaction
+from cairnfs.store.base import Reading, Scan, StoreTransaction
+from cairnfs.store.batches import Batch
 from cairnfs.store.schema import NUMBER, Table
 
 SUPERUSER = "hdfs"

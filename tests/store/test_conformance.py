@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cairnfs.store.base import Batch, Put, Row, Store
+from cairnfs.store.base import Row, Store
+from cairnfs.store.batches import Batch, Put
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.store.sqlite import SqliteStore, format_file
 from cairnfs.testing.conformance import FORMATTED_WITH, PROMISES, StoreConformance
@@ -57,11 +58,12 @@ class NaiveCommits:
         number = self._next
         if number == 1:
             await self.second_is_visible.wait()  # any delay at all, made certain
-        ((table, a, b), id, _, data, _) = batch.puts[0]
+        put = batch.puts[0]
         async with self._store.transaction() as transaction:
             await transaction.take_clock()
             await transaction._fetch(
-                "INSERT INTO records VALUES ($1, $2, $3, $4, $5, $6)", table, a, b, id, number, data
+                "INSERT INTO records VALUES ($1, $2, $3, $4, $5, $6)",
+                *(*put.key, put.id, number, put.data),
             )
             await transaction.commit(Batch(size=1, now_ms=0))
         return number - 1

@@ -11,7 +11,13 @@ import pytest
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store import postgres
-from cairnfs.store.base import Batch, CommitUnknown, Key, Member, Put, Reading, Row
+from cairnfs.store.base import (
+    CommitUnknown,
+    Key,
+    Reading,
+    Row,
+)
+from cairnfs.store.batches import Batch, Member, Put
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.store.postgres_connections import describe
 from cairnfs.testing.postgres_server import PostgresServer

@@ -12,19 +12,21 @@ import pytest
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import postgres_schema
 from cairnfs.store.base import (
-    Batch,
-    Bound,
     Conflict,
     Count,
     Fenced,
-    Keep,
     Key,
     LockMode,
-    Member,
-    Put,
     Reading,
     Row,
     Scan,
+)
+from cairnfs.store.batches import (
+    Batch,
+    Bound,
+    Keep,
+    Member,
+    Put,
     StoredReply,
     Touch,
 )

@@ -17,14 +17,16 @@ from hypothesis import strategies as st
 from cairnfs.store import sqlite_backlog, sqlite_commits
 from cairnfs.store.base import (
     ABSENT,
-    Batch,
     Conflict,
     Count,
-    Keep,
     Key,
     PastRow,
-    Put,
     Scan,
+)
+from cairnfs.store.batches import (
+    Batch,
+    Keep,
+    Put,
     StoredReply,
     Touch,
 )
@@ -54,14 +56,16 @@ class Model:
             self.past.append(PastRow(key, self.txid + order, since, id, data))
         for key in batch.deletes:
             del self.rows[key]
-        for key, id, order, data, _ in batch.puts:
-            self.rows[key] = id, self.txid + order, data
-        for directory, counts, mtime_ms, order, _ in batch.touches:
-            self.children[directory] = self.children.get(directory, 0) + counts[Count.CHILDREN]
-            if order:
-                self.times[directory] = mtime_ms, self.txid + order
-        for client_id, (call_id,), data in batch.replies:
-            self.replies[client_id, call_id] = data
+        for put in batch.puts:
+            self.rows[put.key] = put.id, self.txid + put.order, put.data
+        for touch in batch.touches:
+            children = self.children.get(touch.id, 0)
+            self.children[touch.id] = children + touch.counts[Count.CHILDREN]
+            if touch.order:
+                self.times[touch.id] = touch.mtime_ms, self.txid + touch.order
+        for reply in batch.replies:
+            (call_id,) = reply.calls
+            self.replies[reply.client_id, call_id] = reply.data
         self.txid += batch.size
 
 

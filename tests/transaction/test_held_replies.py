@@ -14,11 +14,12 @@ from cairnfs.errors import StoreUnavailableException
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namesystem import files
 from cairnfs.namesystem.delete import delete
-from cairnfs.namesystem.directories import get_file_info, get_listing, mkdirs
+from cairnfs.namesystem.directories import get_file_info, mkdirs
+from cairnfs.namesystem.listings import get_listing
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.rename import rename
-from cairnfs.store.base import Batch
+from cairnfs.store.batches import Batch
 from cairnfs.transaction.calls import Call, Operation
 
 NAMES = [b"a", b"b", b"c", b"d", b"e"]

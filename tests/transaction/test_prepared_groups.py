@@ -15,7 +15,8 @@ from tests.transaction.audit import audit
 from cairnfs.config import NameNodeSettings
 from cairnfs.errors import FileNotFoundException, StoreUnavailableException
 from cairnfs.namenode.embedded import make_namespace
-from cairnfs.store.base import Batch, CommitUnknown, Store
+from cairnfs.store.base import CommitUnknown, Store
+from cairnfs.store.batches import Batch
 from cairnfs.testing.faults import COMMIT, COMMITTED, PausingStore
 from cairnfs.testing.peers import LocalPeer
 

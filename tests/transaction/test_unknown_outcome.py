@@ -9,7 +9,8 @@ import pytest
 
 from cairnfs.config import Control, NameNodeSettings
 from cairnfs.namenode.opening import format_namespace
-from cairnfs.store.base import Batch, CommitUnknown
+from cairnfs.store.base import CommitUnknown
+from cairnfs.store.batches import Batch
 from cairnfs.testing.faults import COMMIT, COMMITTED, SteppedStore
 from cairnfs.testing.invariants import check_invariants
 from cairnfs.testing.peers import LocalPeer

@@ -16,7 +16,7 @@ from cairnfs.namenode.messages import (
     to_signed,
 )
 from cairnfs.namenode.service import IncomingCall, Service
-from cairnfs.namesystem import attributes, directories, file_blocks, files, located
+from cairnfs.namesystem import attributes, file_blocks, files, listings, located
 from cairnfs.namesystem.located import BatchedListing, LocatedListing, LocatedStatus
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -70,10 +70,10 @@ def get_located_file_info(call: IncomingCall, request: pb.GetLocatedFileInfoRequ
 def get_listing(call: IncomingCall, request: pb.GetListingRequestProto) -> None:
     path = _parse(request.src)
     if path.is_exactly_reserved:
-        call.run(directories.get_listing, encode_listing, path, request.startAfter)
+        call.run(listings.get_listing, encode_listing, path, request.startAfter)
         return
     if not request.needLocation:
-        call.run(directories.get_listed_inodes, encode_page, path, request.startAfter)
+        call.run(listings.get_listed_inodes, encode_page, path, request.startAfter)
         return
 
     def encode(listing: LocatedListing | None) -> pb.GetListingResponseProto:

@@ -16,21 +16,21 @@ import select
 import socket
 from collections.abc import Callable
 from time import monotonic
-from typing import Protocol
+from typing import Final, Protocol
 
 log = logging.getLogger(__name__)
 
-RECEIVED_BYTES_MAX = 64 << 10  # in one read
-READY_MAX = 256  # sockets that are told of by one look
-LOOKS_MAX = 4  # for who has sent something, before the event loop goes on,
-LOOKS_LIMIT_S = 0.001  # and none after that: whoever sends without a pause has his share
-LOOK_LIMIT_S = 0.005  # the rest of those who are ready come after the event loop's next turn
-ACCEPTED_MAX = 64  # by one look
-ACCEPT_AGAIN_S = 1.0  # after a failure, as when there are no descriptors left
-BACKLOG = 256  # ipc.server.listen.queue.size
+RECEIVED_BYTES_MAX: Final = 64 << 10  # in one read
+READY_MAX: Final = 256  # sockets that are told of by one look
+LOOKS_MAX: Final = 4  # for who has sent something, before the event loop goes on,
+LOOKS_LIMIT_S: Final = 0.001  # and none after that: whoever sends without a pause has his share
+LOOK_LIMIT_S: Final = 0.005  # the rest of those who are ready come after the event loop's next turn
+ACCEPTED_MAX: Final = 64  # by one look
+ACCEPT_AGAIN_S: Final = 1.0  # after a failure, as when there are no descriptors left
+BACKLOG: Final = 256  # ipc.server.listen.queue.size
 
-_IN = select.EPOLLIN
-_OUT = select.EPOLLOUT
+_IN: Final = select.EPOLLIN
+_OUT: Final = select.EPOLLOUT
 
 
 class Receiver(Protocol):

@@ -32,6 +32,7 @@ from cairnfs.namesystem import (
     files,
     lease_recovery,
     leases,
+    listings,
     located,
     pipelines,
     quota_operations,
@@ -165,9 +166,9 @@ class ClientProtocol(SnapshotCalls):
         return self._call(directories.get_file_link_info, FsPath.parse(path))
 
     def get_listing(
-        self, path: str, start_after: bytes = b"", limit: int = directories.LISTING_LIMIT
-    ) -> directories.Listing | None:
-        return self._call(directories.get_listing, FsPath.parse(path), start_after, limit)
+        self, path: str, start_after: bytes = b"", limit: int = listings.LISTING_LIMIT
+    ) -> listings.Listing | None:
+        return self._call(listings.get_listing, FsPath.parse(path), start_after, limit)
 
     def get_content_summary(self, path: str) -> directories.ContentSummary:
         return self._call(directories.get_content_summary, FsPath.parse(path))

@@ -21,7 +21,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from cairnfs.errors import StoreUnavailableException
-from cairnfs.store.base import Member
+from cairnfs.store.batches import Member
 from cairnfs.store.postgres import PostgresStore
 
 log = logging.getLogger(__name__)

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Mapping
 from cairnfs.blocks.policies import StoragePolicy
 from cairnfs.blocks.records import StorageType
 from cairnfs.namesystem.acl_operations import AclStatus
-from cairnfs.namesystem.directories import ContentSummary, Listing, Page, describe_page
+from cairnfs.namesystem.directories import ContentSummary
 from cairnfs.namesystem.inodes import AclEntry, Inode, Kind, Quota
+from cairnfs.namesystem.listings import Listing, Page, describe_page
 from cairnfs.namesystem.quota_operations import QuotaUsage
 from cairnfs.namesystem.status import FileStatus, describe
 from cairnfs.store.base import Totals
 from cairnfs.wire.framing import encode_delimited, encode_varint
 from cairnfs.wire.proto import acl_pb2, hdfs_pb2
-from cairnfs.wire.protocols import as_text
+from cairnfs.wire.protocols import text_of
 
 NOTHING = b""  # a message without fields that are set
 
@@ -286,7 +287,7 @@ def to_storage_policy(policy: StoragePolicy) -> hdfs_pb2.BlockStoragePolicyProto
 
 def from_acl_entries(entries: Iterable[acl_pb2.AclEntryProto]) -> list[AclEntry]:
     return [
-        AclEntry(entry.scope, entry.type, as_text(entry.name) or None, entry.permissions)
+        AclEntry(entry.scope, entry.type, text_of(entry, "name") or None, entry.permissions)
         for entry in entries
     ]
 

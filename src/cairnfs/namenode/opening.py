@@ -13,7 +13,8 @@ from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import FormatSettings, NameNodeSettings
 from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, Kind
 from cairnfs.namesystem.lookup import ROOT_KEY
-from cairnfs.store.base import Put, Store
+from cairnfs.store.base import Store
+from cairnfs.store.batches import Put
 from cairnfs.store.sqlite import SqliteStore, format_file
 from cairnfs.transaction.records import encode
 from cairnfs.transaction.runner import LoneMember, Membership

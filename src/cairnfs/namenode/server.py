@@ -17,7 +17,7 @@ import resource
 import socket
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import cast
+from typing import Final, cast
 
 from cairnfs.errors import AuthorizationException, UnsupportedOperationException
 from cairnfs.namenode.client_sockets import Client, ClientSockets
@@ -32,14 +32,16 @@ from cairnfs.wire.rpc import Call, Closed, ConnectionContext, Send, ServerConnec
 
 log = logging.getLogger(__name__)
 
-CALLS_UNDER_WAY_MAX = 128  # of one connection
-CALLS_AT_ONCE_MAX = 32  # of one connection, before others have their turn
-UNSENT_BYTES_MAX = 4 << 20  # of one connection, and what the calls under way add to it
-IDLE_LIMIT_S = 20.0  # twice ipc.client.connection.maxidletime
-IDLE_CONNECTIONS_MAX = 4000  # ipc.client.idlethreshold: as many may be idle for longer,
-IDLE_PART_MAX = 0.5  # or this part of the descriptors that we may have
-DEAF_SWEEPS_MAX = 15  # five minutes, in which a client has read nothing of what it has asked for
-STOP_LIMIT_S = 5.0  # for calls under way to be answered, and the answers to be read
+CALLS_UNDER_WAY_MAX: Final = 128  # of one connection
+CALLS_AT_ONCE_MAX: Final = 32  # of one connection, before others have their turn
+UNSENT_BYTES_MAX: Final = 4 << 20  # of one connection, and what the calls under way add to it
+IDLE_LIMIT_S: Final = 20.0  # twice ipc.client.connection.maxidletime
+IDLE_CONNECTIONS_MAX: Final = 4000  # ipc.client.idlethreshold: as many may be idle for longer,
+IDLE_PART_MAX: Final = 0.5  # or this part of the descriptors that we may have
+DEAF_SWEEPS_MAX: Final = (
+    15  # five minutes, in which a client has read nothing of what it has asked for
+)
+STOP_LIMIT_S: Final = 5.0  # for calls under way to be answered, and the answers to be read
 
 
 class RpcServer:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
@@ -44,7 +44,7 @@ from cairnfs.wire.protocols import Protocol as WireProtocol
 
 log = logging.getLogger(__name__)
 
-CLIENT_ID_BYTES = 16  # any other is none, and its calls cannot be told apart (RetryCache)
+CLIENT_ID_BYTES: Final = 16  # any other is none, and its calls cannot be told apart (RetryCache)
 
 Response: TypeAlias = Message | bytes
 """What a call is answered with; bytes are an encoded message."""

@@ -19,7 +19,7 @@ from cairnfs.config import TrashSettings
 from cairnfs.errors import FileAlreadyExistsException, HdfsError, UnresolvedPathException
 from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namesystem.delete import delete
-from cairnfs.namesystem.directories import get_listing
+from cairnfs.namesystem.listings import get_listing
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.rename import RenameOption, rename2

@@ -23,7 +23,7 @@ GROUP: Final = 1
 MASK: Final = 2
 OTHER: Final = 3
 
-ENTRIES_MAX = 32  # in each scope
+ENTRIES_MAX: Final = 32  # in each scope
 
 Acl: TypeAlias = tuple[AclEntry, ...]
 
@@ -138,7 +138,7 @@ def format_spec(entries: Iterable[AclEntry]) -> str:
     return ",".join(map(format_entry, entries))
 
 
-_REQUIRED = (USER, GROUP, OTHER)
+_REQUIRED: Final = (USER, GROUP, OTHER)
 
 _Key: TypeAlias = tuple[int, int, str]
 _Step: TypeAlias = Callable[[list[AclEntry], list[AclEntry]], list[AclEntry]]

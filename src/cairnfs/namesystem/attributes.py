@@ -6,6 +6,8 @@ nobody; a directory's modification time goes to its totals, where children set i
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from cairnfs.errors import (
@@ -28,8 +30,8 @@ from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
-ACCESS_TIME_PRECISION_MS = 3_600_000  # dfs.namenode.accesstime.precision
-TIME_MAX_MS = 2**63 - 1
+ACCESS_TIME_PRECISION_MS: Final = 3_600_000  # dfs.namenode.accesstime.precision
+TIME_MAX_MS: Final = 2**63 - 1
 
 
 @operation()

@@ -9,6 +9,8 @@ TxIDs that were written for one kind mean something else for another, also in sn
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from cairnfs.errors import HadoopIllegalArgumentException, IOException
@@ -22,18 +24,18 @@ from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 from cairnfs.xattr_text import XAttrName, XAttrNamespace
 
-KINDS = {
+KINDS: Final = {
     "local": AttributeKind.LOCAL,
     "follow-path": AttributeKind.FOLLOWS_PATH,
     "stay-with-data": AttributeKind.STAYS_WITH_DATA,
 }
 """The words for them."""
 
-DECLARED_MAX = 32  # as many as an inode may have attributes
-NAME_BYTES_MAX = 255  # they are in a row that everybody reads
+DECLARED_MAX: Final = 32  # as many as an inode may have attributes
+NAME_BYTES_MAX: Final = 255  # they are in a row that everybody reads
 
-_ROOT = FsPath.parse("/")
-_DECLARABLE = (XAttrNamespace.USER, XAttrNamespace.TRUSTED)
+_ROOT: Final = FsPath.parse("/")
+_DECLARABLE: Final = (XAttrNamespace.USER, XAttrNamespace.TRUSTED)
 
 
 @operation(at_most_once=True)

@@ -7,6 +7,7 @@ row in ORPHANS; `reclaim` works these off.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -37,9 +38,9 @@ from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
-_CHILDREN = int(Count.CHILDREN)
-_INODES = Table.INODES
-_WRITE = Access.WRITE.value
+_CHILDREN: Final = int(Count.CHILDREN)
+_INODES: Final = Table.INODES
+_WRITE: Final = Access.WRITE.value
 
 
 @operation(at_most_once=True)

@@ -12,6 +12,7 @@ process, who keep data elsewhere) is complete on its writer's word.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -47,7 +48,7 @@ from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
-BLOCKS_MAX = 10_000  # dfs.namenode.fs-limits.max-blocks-per-file
+BLOCKS_MAX: Final = 10_000  # dfs.namenode.fs-limits.max-blocks-per-file
 
 
 ChooseTargets = Callable[[Inode, int], tuple[StorageNumber, ...]]

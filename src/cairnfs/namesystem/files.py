@@ -7,6 +7,7 @@ makes both in one transaction, `complete` ends both.
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 import msgspec
 
@@ -52,10 +53,10 @@ from cairnfs.namesystem.status import FileStatus, new_status
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
-BLOCK_SIZE_MIN_BYTES = 1024 * 1024  # dfs.namenode.fs-limits.min-block-size
-BLOCK_SIZE_MAX_BYTES = 2**48 - 1  # as HDFS's inodes have room for
-REPLICATION_MIN = 1
-REPLICATION_MAX = 512
+BLOCK_SIZE_MIN_BYTES: Final = 1024 * 1024  # dfs.namenode.fs-limits.min-block-size
+BLOCK_SIZE_MAX_BYTES: Final = 2**48 - 1  # as HDFS's inodes have room for
+REPLICATION_MIN: Final = 1
+REPLICATION_MAX: Final = 512
 
 
 class CreateFlag(enum.IntFlag):
@@ -72,10 +73,10 @@ class CreateFlag(enum.IntFlag):
 
 
 # Plain numbers, as the flags of `create` are: those of an enumeration cost as much as all of it.
-_CREATE = CreateFlag.CREATE.value
-_OVERWRITE = CreateFlag.OVERWRITE.value
-_WRITE = Access.WRITE.value
-_FILE = Kind.FILE
+_CREATE: Final = CreateFlag.CREATE.value
+_OVERWRITE: Final = CreateFlag.OVERWRITE.value
+_WRITE: Final = Access.WRITE.value
+_FILE: Final = Kind.FILE
 
 
 @operation(at_most_once=True)

@@ -14,6 +14,7 @@ its inode alone, until an operation decides otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -36,7 +37,7 @@ from cairnfs.xattr_text import XAttrName, XAttrNamespace
 
 XAttrs = tuple[XAttr, ...]
 
-STORAGE_POLICY = XAttrName(XAttrNamespace.SYSTEM, "hsm.block.storage.policy.id")
+STORAGE_POLICY: Final = XAttrName(XAttrNamespace.SYSTEM, "hsm.block.storage.policy.id")
 """HDFS's name for it, which no caller sees; it follows the path without being declared."""
 
 

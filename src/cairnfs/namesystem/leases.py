@@ -13,6 +13,8 @@ writer is taken.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from cairnfs.errors import (
@@ -29,9 +31,11 @@ from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
-SOFT_LIMIT_MS = 60_000  # after this, another client may take the file over
-HARD_LIMIT_MS = 20 * 60_000  # after this, the file is closed (dfs.namenode.lease-hard-limit-sec)
-HOLDERS_PAGE = 100  # clients looked at by one transaction
+SOFT_LIMIT_MS: Final = 60_000  # after this, another client may take the file over
+HARD_LIMIT_MS: Final = (
+    20 * 60_000
+)  # after this, the file is closed (dfs.namenode.lease-hard-limit-sec)
+HOLDERS_PAGE: Final = 100  # clients looked at by one transaction
 
 
 def grant(tx: Transaction, inode_id: InodeId, holder: str, caller: Caller) -> None:

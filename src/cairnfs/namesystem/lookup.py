@@ -7,6 +7,7 @@ is validated before it commits.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -36,10 +37,10 @@ from cairnfs.transaction.transaction import Transaction
 
 register(Table.INODES, Inode, id_of=lambda inode: inode.id, stamp=Inode.stamped)
 
-_INODES = int(Table.INODES)
-_DIRECTORY = Kind.DIRECTORY
+_INODES: Final = int(Table.INODES)
+_DIRECTORY: Final = Kind.DIRECTORY
 
-ROOT_KEY: Key = (_INODES, ROOT_PARENT_ID, ROOT_NAME)
+ROOT_KEY: Final[Key] = (_INODES, ROOT_PARENT_ID, ROOT_NAME)
 
 
 def inode_key(parent_id: InodeId, name: bytes) -> Key:

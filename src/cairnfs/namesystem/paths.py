@@ -10,8 +10,7 @@ caller ask about any path.
 from __future__ import annotations
 
 import re
-
-import msgspec
+from typing import Final
 
 from cairnfs.errors import (
     FileNotFoundException,
@@ -23,24 +22,35 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.inodes import InodeId
 
-PATH_LENGTH_MAX = 8000  # characters as Java counts them, in UTF-16
-PATH_DEPTH_MAX = 1000
-TEXT_LENGTH_MAX = 1024
-COMPONENT_BYTES_MAX = 255  # dfs.namenode.fs-limits.max-component-length
+PATH_LENGTH_MAX: Final = 8000  # characters as Java counts them, in UTF-16
+PATH_DEPTH_MAX: Final = 1000
+TEXT_LENGTH_MAX: Final = 1024
+COMPONENT_BYTES_MAX: Final = 255  # dfs.namenode.fs-limits.max-component-length
 
-DOT_SNAPSHOT = b".snapshot"
-DOT_RESERVED = b".reserved"
-DOT_INODES = b".inodes"
-RAW = b"raw"
+DOT_SNAPSHOT: Final = b".snapshot"
+DOT_RESERVED: Final = b".reserved"
+DOT_INODES: Final = b".inodes"
+RAW: Final = b"raw"
 
 
-class FsPath(msgspec.Struct, frozen=True, gc=False):
-    """An absolute path; made by `FsPath.parse` or from another path."""
+class FsPath:
+    """An absolute path; made by `FsPath.parse` or from another path.  It never changes."""
 
-    text: str
-    components: tuple[bytes, ...]
-    snapshot_index: int = -1  # of the first component ".snapshot", or -1
-    is_reserved: bool = False  # at or below /.reserved
+    __slots__ = ("components", "is_reserved", "snapshot_index", "text")
+
+    def __init__(
+        self,
+        text: str,
+        components: tuple[bytes, ...],
+        snapshot_index: int = -1,
+        is_reserved: bool = False,
+    ) -> None:
+        """`snapshot_index` is that of the first component ".snapshot", or -1; `is_reserved` is
+        what is at or below /.reserved."""
+        self.text: Final = text
+        self.components: Final = components
+        self.snapshot_index: Final = snapshot_index
+        self.is_reserved: Final = is_reserved
 
     @staticmethod
     def parse(text: str | bytes) -> FsPath:
@@ -58,8 +68,14 @@ class FsPath(msgspec.Struct, frozen=True, gc=False):
                 return FsPath(text, (*directory, name.encode()))
         return _parse(text)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FsPath) and self.text == other.text
+
     def __hash__(self) -> int:
         return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"FsPath({self.text!r})"
 
     def __str__(self) -> str:
         return self.text
@@ -213,7 +229,7 @@ class FsPath(msgspec.Struct, frozen=True, gc=False):
             )
 
 
-ROOT = FsPath("/", ())
+ROOT: Final = FsPath("/", ())
 
 
 def check_component_length(name: bytes, parent: FsPath | str) -> None:
@@ -236,13 +252,13 @@ def check_text(text: str, what: str, length_max: int = TEXT_LENGTH_MAX) -> None:
 
 
 # Java's Long.parseLong, but for digits outside ASCII.
-_JAVA_LONG = re.compile(rb"[+-]?[0-9]{1,40}")
+_JAVA_LONG: Final = re.compile(rb"[+-]?[0-9]{1,40}")
 
 # The names of directories that were met lately, by their texts, if there is nothing special about
 # them: most paths differ from one before in their last name alone.
 _directories: dict[str, tuple[bytes, ...]] = {}
-_DIRECTORIES_MAX = 8192
-_DIRECTORY_LENGTH_MAX = 512
+_DIRECTORIES_MAX: Final = 8192
+_DIRECTORY_LENGTH_MAX: Final = 512
 
 
 def _parse(given: str | bytes) -> FsPath:

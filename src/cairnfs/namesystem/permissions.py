@@ -11,9 +11,7 @@ from __future__ import annotations
 import enum
 import posixpath
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
-
-import msgspec
+from typing import Final, NoReturn
 
 from cairnfs.errors import (
     AccessControlException,
@@ -26,8 +24,8 @@ from cairnfs.namesystem.acls import ACCESS, DEFAULT, USER
 from cairnfs.namesystem.inodes import AclEntry, Inode, Kind
 from cairnfs.namesystem.paths import FsPath, check_text
 
-SUPERGROUP_DEFAULT = "supergroup"
-MODE_MASK = 0o1777
+SUPERGROUP_DEFAULT: Final = "supergroup"
+MODE_MASK: Final = 0o1777
 
 
 class Access(enum.IntEnum):
@@ -43,13 +41,19 @@ class Access(enum.IntEnum):
     ALL = 7
 
 
-class Caller(msgspec.Struct, frozen=True, gc=False):
+class Caller:
     """The user a call is made for; see `make_caller`."""
 
-    user: str
-    groups: frozenset[str]
-    is_superuser: bool
-    address: str = ""  # of the client's host
+    __slots__ = ("address", "groups", "is_superuser", "user")
+
+    def __init__(
+        self, user: str, groups: frozenset[str], is_superuser: bool, address: str = ""
+    ) -> None:
+        """`address` is that of the client's host."""
+        self.user = user
+        self.groups = groups
+        self.is_superuser = is_superuser
+        self.address = address
 
 
 def make_caller(
@@ -163,9 +167,9 @@ def valid_mode(mode: int) -> int:
 
 
 # Looked up once: an enumeration's members are slow to reach.
-_DIRECTORY = Kind.DIRECTORY
-_SYMLINK = Kind.SYMLINK
-_EXECUTE = int(Access.EXECUTE)
+_DIRECTORY: Final = Kind.DIRECTORY
+_SYMLINK: Final = Kind.SYMLINK
+_EXECUTE: Final = int(Access.EXECUTE)
 
 
 def _has_acl_permission(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from cairnfs.namesystem.inodes import ROOT_ID, InodeId
 from cairnfs.namesystem.lookup import ROOT_KEY, Way, inode_key
@@ -12,7 +13,7 @@ from cairnfs.store.base import Reading
 from cairnfs.store.schema import Table
 from cairnfs.transaction.hints import HintedInode, Hints
 
-_INODES = int(Table.INODES)
+_INODES: Final = int(Table.INODES)
 
 
 def prefetch_paths(arguments: tuple[object, ...], hints: Hints) -> Reading:

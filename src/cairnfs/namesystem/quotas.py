@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Final
 
 import msgspec
 
@@ -36,33 +37,33 @@ from cairnfs.store.base import Count
 from cairnfs.transaction.rows import Rows
 from cairnfs.transaction.transaction import Counts, Transaction
 
-ONE_FILE: Counts = ((int(Count.FILES), 1), (int(Count.INODES), 1))
-ONE_DIRECTORY: Counts = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
-ONE_SYMLINK: Counts = ((int(Count.SYMLINKS), 1), (int(Count.INODES), 1))
+ONE_FILE: Final[Counts] = ((int(Count.FILES), 1), (int(Count.INODES), 1))
+ONE_DIRECTORY: Final[Counts] = ((int(Count.DIRECTORIES), 1), (int(Count.INODES), 1))
+ONE_SYMLINK: Final[Counts] = ((int(Count.SYMLINKS), 1), (int(Count.INODES), 1))
 
-INT64_END = 2**63
-SPACE_MAX_BYTES = 2**62
-COPIED_BYTES_MAX = 2**60
-COPIED_INODES_MAX = 2**40
-_LARGE_BYTES = 2**36  # less than that would take millions of calls to overflow a counter
+INT64_END: Final = 2**63
+SPACE_MAX_BYTES: Final = 2**62
+COPIED_BYTES_MAX: Final = 2**60
+COPIED_INODES_MAX: Final = 2**40
+_LARGE_BYTES: Final = 2**36  # less than that would take millions of calls to overflow a counter
 
-_BYTES = tuple(int(count) for count in Count if count.name.endswith("_BYTES"))
-_CHILDREN = int(Count.CHILDREN)
-_DIRECTORY = Kind.DIRECTORY
-_FILE = Kind.FILE
-_COUNTED_THEMSELVES = (int(Count.DIRECTORIES), int(Count.INODES))
-_ONE_CHILD = ((_CHILDREN, 1),)
-_ONE_CHILD_LESS = ((_CHILDREN, -1),)
-_OF_KIND = {Kind.FILE: ONE_FILE, Kind.DIRECTORY: ONE_DIRECTORY, Kind.SYMLINK: ONE_SYMLINK}
+_BYTES: Final = tuple(int(count) for count in Count if count.name.endswith("_BYTES"))
+_CHILDREN: Final = int(Count.CHILDREN)
+_DIRECTORY: Final = Kind.DIRECTORY
+_FILE: Final = Kind.FILE
+_COUNTED_THEMSELVES: Final = (int(Count.DIRECTORIES), int(Count.INODES))
+_ONE_CHILD: Final = ((_CHILDREN, 1),)
+_ONE_CHILD_LESS: Final = ((_CHILDREN, -1),)
+_OF_KIND: Final = {Kind.FILE: ONE_FILE, Kind.DIRECTORY: ONE_DIRECTORY, Kind.SYMLINK: ONE_SYMLINK}
 
-_TYPE_LIMITS = (
+_TYPE_LIMITS: Final = (
     ("SSD", Count.SSD_BYTES, "ssd_bytes"),
     ("DISK", Count.DISK_BYTES, "disk_bytes"),
     ("ARCHIVE", Count.ARCHIVE_BYTES, "archive_bytes"),
     ("PROVIDED", Count.PROVIDED_BYTES, "provided_bytes"),
     ("NVDIMM", Count.NVDIMM_BYTES, "nvdimm_bytes"),
 )
-_OF_TYPE = {StorageType[name]: int(count) for name, count, _ in _TYPE_LIMITS}
+_OF_TYPE: Final = {StorageType[name]: int(count) for name, count, _ in _TYPE_LIMITS}
 
 
 def space(length_bytes: int, charged_bytes: int, reserved_bytes: int = 0) -> Counts:

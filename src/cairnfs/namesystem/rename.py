@@ -7,6 +7,7 @@ changes what every path below it means: it runs alone.
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -51,9 +52,9 @@ class RenameOption(enum.IntFlag):
 
 
 # Plain numbers, for the reason given in `files`.
-_OVERWRITE = RenameOption.OVERWRITE.value
-_TO_TRASH = RenameOption.TO_TRASH.value
-_WRITE = Access.WRITE.value
+_OVERWRITE: Final = RenameOption.OVERWRITE.value
+_TO_TRASH: Final = RenameOption.TO_TRASH.value
+_WRITE: Final = Access.WRITE.value
 
 
 @operation(at_most_once=True)

@@ -6,6 +6,8 @@ modification time from its first change on; its row knows only when it was made.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
@@ -13,8 +15,8 @@ from cairnfs.namesystem.layers import totals_of
 from cairnfs.store.base import Count, Totals
 from cairnfs.transaction.rows import Rows
 
-_CHILDREN = int(Count.CHILDREN)
-_DIRECTORY = Kind.DIRECTORY
+_CHILDREN: Final = int(Count.CHILDREN)
+_DIRECTORY: Final = Kind.DIRECTORY
 
 
 class FileStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -7,6 +7,7 @@ read, for what it lacks.  So what is read in the end is little more than twice w
 from __future__ import annotations
 
 import itertools
+from typing import Final
 
 from cairnfs.errors import AccessControlException
 from cairnfs.modes import STICKY_BIT
@@ -18,10 +19,10 @@ from cairnfs.namesystem.permissions import Caller, check_access, check_sticky
 from cairnfs.store.base import Count
 from cairnfs.transaction.rows import Rows, ask_all
 
-DIRECTORIES_MAX = 1_000_000
-ENTRIES_MAX = 100_000_000
-_PAGE = 1000  # entries of a directory that are read first
-_BATCH = 1000  # directories looked into together at first
+DIRECTORIES_MAX: Final = 1_000_000
+ENTRIES_MAX: Final = 100_000_000
+_PAGE: Final = 1000  # entries of a directory that are read first
+_BATCH: Final = 1000  # directories looked into together at first
 
 
 def check_subtree_access(

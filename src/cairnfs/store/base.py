@@ -25,10 +25,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from cairnfs.store.batches import Batch, Member
 from cairnfs.store.schema import Table
 
 Key = tuple[int, int, bytes]
@@ -171,102 +172,6 @@ def decode_totals(data: bytes) -> Totals:
     mtime_ms, touched, *counts = map(int, data[1:-1].split(b","))
     counts += [0] * (len(Count) - len(counts))  # older versions knew fewer of them
     return Totals(tuple(counts), mtime_ms, touched)
-
-
-class Put(NamedTuple):
-    """A row to write.  `order` is its transaction's place in the batch, from 1."""
-
-    key: Key
-    id: int | None
-    order: int
-    data: bytes
-    replaces: bool  # False: the key must be new; True: it must be there
-
-
-class Keep(NamedTuple):
-    """Copy the current version of `key` to the past before it is superseded."""
-
-    key: Key
-    order: int
-
-
-class Touch(NamedTuple):
-    """Totals to add to one directory; `order` 0 leaves its time alone.
-
-    What they were before goes to the past if it is as old as `covered`.
-    """
-
-    id: int
-    counts: Sequence[int]
-    mtime_ms: int
-    order: int
-    covered: int = 0
-
-
-class Bound(NamedTuple):
-    """After the batch, this counter of this directory must not exceed `limit`."""
-
-    id: int
-    counter: int
-    limit: int
-
-
-class StoredReply(NamedTuple):
-    """Replies to calls of one client, by their numbers in ascending order, in one blob."""
-
-    client_id: bytes
-    calls: tuple[int, ...]
-    data: bytes
-
-
-@dataclass(slots=True)
-class Batch:
-    """Transactions to be validated and committed together.
-
-    `reads` are the versions that the transactions were computed from.  If one
-    of them is no longer current, if a key that must be new is there or one to be
-    replaced is not, if a prefix that must be empty is not, if a bound is
-    exceeded, or if the reply to one of the calls is stored already, `commit`
-    raises `Conflict` and nothing is changed.
-    """
-
-    size: int  # transactions, hence TxIDs, in it
-    now_ms: int
-    shard: int = 0
-    member: Member | None = None
-    reads: dict[Key, int] = field(default_factory=dict)
-    deletes: list[Key] = field(default_factory=list)
-    puts: list[Put] = field(default_factory=list)
-    keeps: list[Keep] = field(default_factory=list)
-    empties: list[tuple[int, int]] = field(default_factory=list)
-    touches: list[Touch] = field(default_factory=list)
-    drops: list[int] = field(default_factory=list)  # directories whose totals go
-    forgets: list[tuple[Key, int]] = field(default_factory=list)  # past rows: key, until
-    bounds: list[Bound] = field(default_factory=list)
-    replies: list[StoredReply] = field(default_factory=list)
-    knows_its_rows: bool = False
-    """Whoever made it is the only one that writes, and knows which rows there are: only `reads`,
-    if any, are to be compared."""
-    encoded_changes: list[Any] | None = field(default=None, compare=False, repr=False)
-    """As the store, whose own affair it is, has made them in `Store.prepare`."""
-
-
-def new_keys(batch: Batch) -> list[Key]:
-    """Keys that must not be there before the batch: to be put as new, without a delete."""
-    deleted = set(batch.deletes)
-    return [put.key for put in batch.puts if not put.replaces and put.key not in deleted]
-
-
-class Member(NamedTuple):
-    """Which NameNode commits, and its how-manieth batch this is.
-
-    The store refuses a member whose epoch has ended (`Fenced`), and remembers
-    the number, so that the outcome of a batch can be asked for afterwards.
-    """
-
-    id: int
-    epoch: int
-    batch: int
 
 
 class Reading(msgspec.Struct):

@@ -26,7 +26,6 @@ import asyncpg
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.base import (
-    Batch,
     CommitUnknown,
     Conflict,
     Fenced,
@@ -34,12 +33,11 @@ from cairnfs.store.base import (
     Key,
     LocalReads,
     LockMode,
-    Member,
     PastRow,
     Reading,
     Row,
-    new_keys,
 )
+from cairnfs.store.batches import Batch, Member, new_keys
 from cairnfs.store.postgres_connections import ConnectionLost, Connections
 from cairnfs.store.postgres_schema import format_database, migrate
 from cairnfs.store.postgres_statements import (

@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
-from cairnfs.store.base import Put
+from cairnfs.store.batches import Put
 from cairnfs.store.postgres_connections import ConnectionLost, Connections
 from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
 
@@ -103,7 +103,7 @@ async def _create(connection: Any, meta: Mapping[str, str], rows: Sequence[Put])
     await connection.executemany("INSERT INTO meta VALUES ($1, $2)", named.items())
     await connection.executemany(
         "INSERT INTO records (t, a, b, id, since, data) VALUES ($1, $2, $3, $4, $5, $6)",
-        [(*key, id, order, data) for key, id, order, data, _ in rows],
+        [(*put.key, put.id, put.order, put.data) for put in rows],
     )
 
 

@@ -15,7 +15,6 @@ import msgspec
 from cairnfs.store.base import (
     ABSENT,
     NO_TOTALS,
-    Batch,
     Count,
     Found,
     Key,
@@ -23,9 +22,9 @@ from cairnfs.store.base import (
     Row,
     Scan,
     Totals,
-    Touch,
     decode_totals,
 )
+from cairnfs.store.batches import Batch, Touch
 from cairnfs.store.schema import REPLY_RETENTION_MS
 
 # Arguments of the functions: N a number, T integer[], I bigint[], S text[], B bytea[].
@@ -326,9 +325,10 @@ def change_arguments(batch: Batch) -> list[Any]:
     arguments += zip(*batch.deletes, strict=True) if batch.deletes else (None,) * 3
     for puts in (new, changed):
         if puts:
-            keys, ids, orders, data, _ = zip(*puts, strict=True)
-            arguments += zip(*keys, strict=True)
-            arguments += [-1 if id is None else id for id in ids], orders, data
+            arguments += zip(*[put.key for put in puts], strict=True)
+            arguments.append([-1 if put.id is None else put.id for put in puts])
+            arguments.append([put.order for put in puts])
+            arguments.append([put.data for put in puts])
         else:
             arguments += (None,) * 6
     arguments += _touches(batch.touches)
@@ -382,8 +382,11 @@ def _as_text(arguments: list[Any], kinds: str) -> list[Any]:
 def _replies(batch: Batch) -> list[Any]:
     if not batch.replies:
         return [None] * 3
-    clients, calls, data = zip(*batch.replies, strict=True)
-    return [clients, [numbers(ids) for ids in calls], data]
+    return [
+        [reply.client_id for reply in batch.replies],
+        [numbers(reply.calls) for reply in batch.replies],
+        [reply.data for reply in batch.replies],
+    ]
 
 
 def _reads(batch: Batch) -> list[Any]:
@@ -411,11 +414,14 @@ def _touches(touches: Sequence[Touch]) -> list[Any]:
         return [None] * 6
     if len({touch.id for touch in touches}) < len(touches):
         touches = _merge(touches)
-    ids, counts, times, orders, covered = zip(*touches, strict=True)
-    entries = [vector[count] for vector in counts for count in _ENTRIES]
+    counts = [touch.counts for touch in touches]
     space = [vector[count] for vector in counts for count in _SPACE]
+    covered = [touch.covered for touch in touches]
     return [
-        *(ids, times, orders, entries),
+        [touch.id for touch in touches],
+        [touch.mtime_ms for touch in touches],
+        [touch.order for touch in touches],
+        [vector[count] for vector in counts for count in _ENTRIES],
         space if any(space) else None,
         covered if any(covered) else None,
     ]

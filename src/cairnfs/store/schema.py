@@ -39,8 +39,9 @@ from __future__ import annotations
 
 import enum
 import struct
+from typing import Final
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION: Final = 8
 
 
 class Table(enum.IntEnum):
@@ -77,24 +78,24 @@ class Table(enum.IntEnum):
     TOTALS = 100  # of past rows only
 
 
-KEEPS_PAST = frozenset(
+KEEPS_PAST: Final = frozenset(
     {int(Table.INODES), int(Table.BLOCKS), int(Table.WHITEOUTS), int(Table.IDENTITIES)}
 )
 """Tables whose superseded versions a snapshot may need."""
 
-INDEX = struct.Struct(">I")
-NUMBER = struct.Struct(">Q")
-PAIR = struct.Struct(">QQ")
+INDEX: Final = struct.Struct(">I")
+NUMBER: Final = struct.Struct(">Q")
+PAIR: Final = struct.Struct(">QQ")
 
-FIRST_INODE_ID = 16386  # the root is 16385
-FIRST_BLOCK_ID = (1 << 30) + 1  # 1073741825, as in HDFS
-FIRST_GENERATION_STAMP = 1001
+FIRST_INODE_ID: Final = 16386  # the root is 16385
+FIRST_BLOCK_ID: Final = (1 << 30) + 1  # 1073741825, as in HDFS
+FIRST_GENERATION_STAMP: Final = 1001
 
-COUNTERS = {
+COUNTERS: Final = {
     "inode id": FIRST_INODE_ID,
     "block id": FIRST_BLOCK_ID,
     "generation stamp": FIRST_GENERATION_STAMP,
     "storage": 1,
 }
 
-REPLY_RETENTION_MS = 600_000  # ten minutes, as HDFS's retry cache
+REPLY_RETENTION_MS: Final = 600_000  # ten minutes, as HDFS's retry cache

@@ -20,12 +20,10 @@ from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.base import (
     ABSENT,
     NO_TOTALS,
-    Batch,
     Conflict,
     Found,
     Key,
     LocalReads,
-    Member,
     PastLocalReads,
     PastRow,
     Reading,
@@ -35,6 +33,7 @@ from cairnfs.store.base import (
     encode_totals,
     totals_key,
 )
+from cairnfs.store.batches import Batch, Member
 from cairnfs.store.locks import LockTable
 from cairnfs.store.sqlite_backlog import Backlog, change_of
 from cairnfs.store.sqlite_commits import Commits
@@ -171,7 +170,7 @@ class SqliteStore:
         base = self._commits.txid
         change = change_of(batch, base, *self._kept(batch, base))
         if journal and not (batch.drops or batch.empties or batch.bounds or batch.forgets):
-            self._commits.journal(change)
+            self._commits.journal(change, [put.key for put in batch.puts if not put.replaces])
         else:
             with self._commits.to_tables(change) as db:
                 if batch.drops:
@@ -179,8 +178,8 @@ class SqliteStore:
                 if batch.forgets:
                     db.executemany(_FORGET, [(*key, until) for key, until in batch.forgets])
                 self._check_outcome(db, batch)
-        for client_id, calls, _ in batch.replies:
-            self._known_calls.note(client_id, calls)
+        for reply in batch.replies:
+            self._known_calls.note(reply.client_id, reply.calls)
         return base
 
     def _settle_soon(self) -> None:
@@ -340,12 +339,12 @@ class SqliteStore:
 
     def _check_not_run_before(self, batch: Batch) -> None:
         clients = [
-            client_id
-            for client_id, calls, _ in batch.replies
-            if not self._known_calls.are_new(client_id, calls)
+            reply.client_id
+            for reply in batch.replies
+            if not self._known_calls.are_new(reply.client_id, reply.calls)
             and (
-                self._commits.backlog.has_replied(client_id, calls)
-                or has_stored(self._fetch, client_id, calls)
+                self._commits.backlog.has_replied(reply.client_id, reply.calls)
+                or has_stored(self._fetch, reply.client_id, reply.calls)
             )
         ]
         if clients:

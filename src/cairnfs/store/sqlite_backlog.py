@@ -13,32 +13,41 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import apsw
 
-from cairnfs.store.base import ABSENT, Batch, Key, PastRow, Row, Scan, Totals, scan_under
+from cairnfs.store.base import (
+    ABSENT,
+    Key,
+    PastRow,
+    Row,
+    Scan,
+    Totals,
+    scan_under,
+)
+from cairnfs.store.batches import Batch
 from cairnfs.store.schema import REPLY_RETENTION_MS
 from cairnfs.store.sqlite_change import Addition, Change, Version
 from cairnfs.store.sqlite_replies import Replies
 from cairnfs.store.sqlite_replies import insert as insert_replies
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 
-_PUT = (
+_PUT: Final = (
     "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (t, a, b) DO UPDATE SET id = excluded.id, since = excluded.since,"
     " data = excluded.data"
 )
-_DELETE = "DELETE FROM records WHERE t = ? AND a = ? AND b = ?"
-_TOUCH = (
+_DELETE: Final = "DELETE FROM records WHERE t = ? AND a = ? AND b = ?"
+_TOUCH: Final = (
     f"INSERT INTO totals (id, mtime_ms, touched, changed, {', '.join(COUNT_COLUMNS)})"
     f" VALUES ({', '.join('?' * (4 + len(COUNT_COLUMNS)))}) ON CONFLICT (id) DO UPDATE SET"
     " mtime_ms = iif(excluded.touched > 0, excluded.mtime_ms, mtime_ms),"
     " touched = max(touched, excluded.touched), changed = excluded.changed, "
     + ", ".join(f"{name} = {name} + excluded.{name}" for name in COUNT_COLUMNS)
 )
-_KEEP = "INSERT INTO past (t, a, b, until, since, id, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_KEEP_STORED = (
+_KEEP: Final = "INSERT INTO past (t, a, b, until, since, id, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_KEEP_STORED: Final = (
     "INSERT INTO past (t, a, b, until, since, id, data)"
     " SELECT t, a, b, ?4, since, id, data FROM records WHERE t = ?1 AND a = ?2 AND b = ?3"
 )
@@ -46,9 +55,9 @@ _KEEP_STORED = (
 SLICE_ROWS = 256
 """So many rows are brought to the tables before others have their turn: about a millisecond."""
 
-SLICE_CLIENTS = 8  # whose replies are brought there together
+SLICE_CLIENTS: Final = 8  # whose replies are brought there together
 
-_KEY = operator.itemgetter(0)
+_KEY: Final = operator.itemgetter(0)
 
 
 def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key, int]]) -> Change:
@@ -59,19 +68,22 @@ def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key
         last_txid,
         batch.size,
         batch.deletes,
-        [(key, (id, base + order, data)) for key, id, order, data, _ in batch.puts],
+        [(put.key, (put.id, base + put.order, put.data)) for put in batch.puts],
         [
             (
-                id,
+                touch.id,
                 Addition(
-                    tuple(counts), mtime_ms if order else 0, order and base + order, last_txid
+                    tuple(touch.counts),
+                    touch.mtime_ms if touch.order else 0,
+                    touch.order and base + touch.order,
+                    last_txid,
                 ),
             )
-            for id, counts, mtime_ms, order, _ in batch.touches
+            for touch in batch.touches
         ],
         [
-            Replies(client_id, calls, last_txid, expires_ms, data)
-            for client_id, calls, data in batch.replies
+            Replies(reply.client_id, reply.calls, last_txid, expires_ms, reply.data)
+            for reply in batch.replies
         ],
         past,
         kept,
@@ -81,23 +93,33 @@ def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key
 class _Parcel:
     """Changes that go to their tables together, the later ones over those before."""
 
-    __slots__ = ("calls", "changes", "kept", "past", "replies", "rows", "tables", "totals")
+    __slots__ = ("calls", "changes", "fresh", "kept", "past", "replies", "rows", "tables", "totals")
 
     def __init__(self) -> None:
         self.calls = 0  # that made them
         self.changes = 0
         self.rows: dict[Key, Version | None] = {}  # None: the row is gone
+        self.fresh: set[Key] = set()  # of these rows, those of which the tables have none
         self.tables: set[int] = set()  # whose rows these are
         self.totals: dict[int, list[Addition]] = {}  # to the same directory, one after another
         self.replies: dict[bytes, list[Replies]] = {}  # by client
         self.past: list[PastRow] = []
         self.kept: list[tuple[Key, int]] = []  # what the tables still have, and until when
 
-    def add(self, change: Change) -> None:
+    def add(self, change: Change, new: Iterable[Key]) -> None:
+        """`new` are keys of which there was no row: one that goes again before it has come to the
+        tables, as many leases and temporary names, never gets there."""
         self.calls += change.size
         self.changes += 1
-        self.rows.update(dict.fromkeys(change.deletes))
-        self.rows.update(change.puts)
+        rows, fresh = self.rows, self.fresh
+        for key in change.deletes:
+            if key in fresh:
+                fresh.remove(key)
+                del rows[key]
+            else:
+                rows[key] = None
+        fresh.update([key for key in new if key not in rows])
+        rows.update(change.puts)
         self.tables.update([key[0] for key in change.deletes])
         self.tables.update([key[0] for key, _ in change.puts])
         for id, addition in change.touches:
@@ -111,6 +133,7 @@ class _Parcel:
         """Take up what came after it."""
         self.calls += later.calls
         self.changes += later.changes
+        self.fresh = later.fresh.difference(self.rows)  # its own may have come to the tables
         self.rows.update(later.rows)
         self.tables |= later.tables
         for id, additions in later.totals.items():
@@ -152,8 +175,9 @@ class Backlog:
         """How many calls have made these changes."""
         return self._new.calls + self._going.calls
 
-    def add(self, change: Change) -> None:
-        self._new.add(change)
+    def add(self, change: Change, new: Iterable[Key] = ()) -> None:
+        """`new` are keys of which there was no row; whoever does not know tells none."""
+        self._new.add(change, new)
         if self._keys_of_id is not None:
             self._index(change.puts)
         if self._keys_below is not None:
@@ -165,9 +189,9 @@ class Backlog:
         return key in self._new.rows or key in self._going.rows
 
     def version(self, key: Key) -> Version | None:
-        """What there is of a key that is known."""
+        """What there is of a key that is known, or was until its row went."""
         rows = self._new.rows
-        return rows[key] if key in rows else self._going.rows[key]
+        return rows[key] if key in rows else self._going.rows.get(key)
 
     def row(self, key: Key) -> Row | None:
         """The same, as a row."""

@@ -11,13 +11,15 @@ tables changes with them: whatever is in the journal and later than it is in the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 import apsw
 
 from cairnfs.errors import StoreUnavailableException
+from cairnfs.store.base import Key
 from cairnfs.store.sqlite_backlog import Backlog
 from cairnfs.store.sqlite_change import Change, decode_change, encode_change
 from cairnfs.store.sqlite_file import Folder, NamespaceFile, find_file
@@ -27,7 +29,7 @@ from cairnfs.store.sqlite_schema import migrate
 JOURNALED_CALLS_MAX = 2048
 """Once so many calls wait for their tables, they are brought there, slice by slice."""
 
-_SET_CLOCK = "UPDATE clock SET txid = ?"
+_SET_CLOCK: Final = "UPDATE clock SET txid = ?"
 
 
 class Commits:
@@ -55,8 +57,8 @@ class Commits:
             self.file.abandon()
             raise
 
-    def journal(self, change: Change) -> None:
-        """Commit a change; its tables have to wait."""
+    def journal(self, change: Change, new: Iterable[Key]) -> None:
+        """Commit a change; its tables have to wait.  For `new` see `Backlog.add`."""
         if self._has_failed:
             self.settle()  # or whoever commits is told why not
         if self._is_in_doubt:
@@ -69,7 +71,7 @@ class Commits:
             self._journal.append(encode_change(change))
         except OSError as error:
             raise self.file.unavailable(error) from error
-        self.backlog.add(change)
+        self.backlog.add(change, new)
         self.txid = change.last_txid
 
     @contextmanager

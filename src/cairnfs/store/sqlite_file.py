@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.sqlite_schema import JOURNAL_SUFFIXES, connect, explain, guard
 
-TIMES_DIFFER_S = 3.0
+TIMES_DIFFER_S: Final = 3.0
 """Changes of a directory that are further apart have different times, on any file system."""
 
 

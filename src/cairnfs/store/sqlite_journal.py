@@ -25,14 +25,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from os import fdatasync, pwrite
 from pathlib import Path
+from typing import Final
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.sqlite_file import identify
 from cairnfs.store.sqlite_schema import JOURNAL_SUFFIXES
 
-_SALT_BYTES = 8
-_BEGINNING = struct.Struct(f">{_SALT_BYTES}sI")  # salt, checksum
-_RECORD = struct.Struct(f">{_SALT_BYTES}sII")  # salt, length, checksum
+_SALT_BYTES: Final = 8
+_BEGINNING: Final = struct.Struct(f">{_SALT_BYTES}sI")  # salt, checksum
+_RECORD: Final = struct.Struct(f">{_SALT_BYTES}sII")  # salt, length, checksum
 
 
 class Journal:
@@ -160,7 +161,7 @@ class _File:
         self._end = 0
 
 
-_WHAT_TO_DO = (
+_WHAT_TO_DO: Final = (
     "commits that were answered would be lost without it; bring back a copy of the"
     " namespace, all its files together"
 )

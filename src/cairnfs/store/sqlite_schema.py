@@ -15,7 +15,8 @@ from pathlib import Path
 import apsw
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
-from cairnfs.store.base import Count, Put
+from cairnfs.store.base import Count
+from cairnfs.store.batches import Put
 from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
 
 # The pages of some twenty times the tables are brought up: each goes to the file once for all.
@@ -199,7 +200,8 @@ def _create(connection: apsw.Connection, meta: Mapping[str, str], rows: Sequence
     connection.executemany("INSERT INTO counters VALUES (?, ?)", list(COUNTERS.items()))
     named = {**meta, "schema version": str(SCHEMA_VERSION)}
     connection.executemany("INSERT INTO meta VALUES (?, ?)", list(named.items()))
-    connection.executemany(INSERT, [(*key, id, order, data) for key, id, order, data, _ in rows])
+    records = [(*put.key, put.id, put.order, put.data) for put in rows]
+    connection.executemany(INSERT, records)
 
 
 def _version(connection: apsw.Connection, path: Path) -> int:

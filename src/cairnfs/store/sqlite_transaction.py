@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from cairnfs.store.base import Batch, Found, Key, LockMode, Reading, Row
+from cairnfs.store.base import (
+    Found,
+    Key,
+    LockMode,
+    Reading,
+    Row,
+)
+from cairnfs.store.batches import Batch
 from cairnfs.store.locks import LockTable
 
 

@@ -14,20 +14,22 @@ from cairnfs.store.base import (
     ABSENT,
     NO_TOTALS,
     PRESENT,
-    Batch,
-    Bound,
     Conflict,
     Count,
-    Keep,
     Key,
     PastRow,
-    Put,
     Reading,
     Row,
     Scan,
     Store,
-    StoredReply,
     Totals,
+)
+from cairnfs.store.batches import (
+    Batch,
+    Bound,
+    Keep,
+    Put,
+    StoredReply,
     Touch,
 )
 from cairnfs.store.schema import COUNTERS, REPLY_RETENTION_MS, SCHEMA_VERSION

@@ -17,13 +17,11 @@ from typing import Any
 
 from cairnfs.clock import Clock
 from cairnfs.store.base import (
-    Batch,
     Conflict,
     Found,
     Key,
     LocalReads,
     LockMode,
-    Member,
     PastRow,
     Reading,
     Row,
@@ -31,6 +29,7 @@ from cairnfs.store.base import (
     StoreMoment,
     StoreTransaction,
 )
+from cairnfs.store.batches import Batch, Member
 from cairnfs.transaction.runner import Membership
 
 PAUSE_LIMIT_S = 60.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Final, Generic, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
@@ -13,7 +13,7 @@ from cairnfs.store.base import Reading
 
 log = logging.getLogger(__name__)
 
-CLIENT_ID_BYTES_MAX = 64
+CLIENT_ID_BYTES_MAX: Final = 64
 
 Done = Callable[[Any, BaseException | None], None]
 """Told the result, or the error, once either is on disk."""

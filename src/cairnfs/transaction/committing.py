@@ -12,10 +12,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from cairnfs.clock import Clock
 from cairnfs.errors import HdfsError, StandbyException, StoreUnavailableException
-from cairnfs.store.base import Batch, CommitUnknown, Conflict, Fenced, Store
+from cairnfs.store.base import (
+    CommitUnknown,
+    Conflict,
+    Fenced,
+    Store,
+)
+from cairnfs.store.batches import Batch
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.entries import PRESUMED
 from cairnfs.transaction.group import (
@@ -30,7 +37,7 @@ from cairnfs.transaction.runner import CONFLICTS_BEFORE_ALONE_MAX, Membership, R
 
 log = logging.getLogger(__name__)
 
-MARKS_MAX = 50_000  # directories, with those above
+MARKS_MAX: Final = 50_000  # directories, with those above
 
 Commit = Callable[[Batch], Awaitable[int]]
 Answer = Callable[[Call, object, BaseException | None], None]

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Container, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from cairnfs.store.base import (
     ABSENT,
-    Batch,
     Conflict,
     Count,
-    Keep,
     Key,
+)
+from cairnfs.store.batches import (
+    Batch,
+    Keep,
     Member,
     Put,
     StoredReply,
@@ -51,8 +53,8 @@ class Run:
         self.over = over
 
 
-_ZEROS = [0] * len(Count)
-_CALL_ID = operator.itemgetter(0)
+_ZEROS: Final = [0] * len(Count)
+_CALL_ID: Final = operator.itemgetter(0)
 
 
 class Addition:

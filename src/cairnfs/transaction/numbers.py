@@ -6,11 +6,12 @@ A range belongs to one NameNode; what it has not used when it dies is lost.
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from cairnfs.store.base import Store
 from cairnfs.transaction.entries import OutOfNumbers
 
-RANGE = 10_000
+RANGE: Final = 10_000
 
 
 class Numbers:

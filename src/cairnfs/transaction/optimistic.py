@@ -23,6 +23,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from cairnfs.clock import Clock
 from cairnfs.errors import IOException, StoreUnavailableException
@@ -52,12 +53,12 @@ from cairnfs.transaction.walks import Walks
 
 log = logging.getLogger(__name__)
 
-TURN_MAX = 1024  # calls taken up together
-LACKED_MAX = 8  # after which a call that only looks is one that looks at much
-GATHERINGS_MAX = 2  # times that a group is made larger before it is committed
-GATHERED_MIN = 4  # calls in a group from which on others are likely to come
-GATHERED_MAX = 64  # more would save next to nothing
-HALVED_MIN = 16  # fewer calls are not worth two commits
+TURN_MAX: Final = 1024  # calls taken up together
+LACKED_MAX: Final = 8  # after which a call that only looks is one that looks at much
+GATHERINGS_MAX: Final = 2  # times that a group is made larger before it is committed
+GATHERED_MIN: Final = 4  # calls in a group from which on others are likely to come
+GATHERED_MAX: Final = 64  # more would save next to nothing
+HALVED_MIN: Final = 16  # fewer calls are not worth two commits
 
 
 class OptimisticRunner:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cairnfs.errors import StandbyException
-from cairnfs.store.base import Member, Reading
+from cairnfs.store.base import Reading
+from cairnfs.store.batches import Member
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.hints import Hints
 from cairnfs.transaction.transaction import Transaction

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from cairnfs.store.base import (
     Key,
@@ -31,9 +31,9 @@ from cairnfs.transaction.memos import Memos
 from cairnfs.transaction.records import decode_row
 from cairnfs.transaction.rows import PastView
 
-PAGED_ENTRIES_MAX = 50_000
+PAGED_ENTRIES_MAX: Final = 50_000
 
-_INODES = int(Table.INODES)
+_INODES: Final = int(Table.INODES)
 
 Page: TypeAlias = list[tuple[Key, Entry]]
 """What a scan has found; whoever is given one leaves it as it is."""

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from typing import Final
 
-FRAME_LENGTH_MAX = 128 << 20  # ipc.maximum.data.length
+FRAME_LENGTH_MAX: Final = 128 << 20  # ipc.maximum.data.length
 
-_LENGTH = struct.Struct(">I")
+_LENGTH: Final = struct.Struct(">I")
 encode_length = _LENGTH.pack  # the beginning of a frame
 
-_VARINT_BITS_MAX = 70  # ten bytes
-_LAST_BYTES = [bytes((value,)) for value in range(0x80)]
-_FURTHER_BYTES = [bytes((value | 0x80,)) for value in range(0x80)]
+_VARINT_BITS_MAX: Final = 70  # ten bytes
+_LAST_BYTES: Final = [bytes((value,)) for value in range(0x80)]
+_FURTHER_BYTES: Final = [bytes((value | 0x80,)) for value in range(0x80)]
 
 
 class ProtocolError(Exception):

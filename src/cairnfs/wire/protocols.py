@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
@@ -29,11 +29,11 @@ from cairnfs.wire.proto import (
 )
 from cairnfs.wire.rpc_errors import InvalidProtocolBufferException, VersionMismatch
 
-VERSION = 1  # of every protocol; they grow by optional fields instead
+VERSION: Final = 1  # of every protocol; they grow by optional fields instead
 
 # A client could vary its headers without end by fields that nobody knows.
-_KNOWN_HEADERS_MAX = 1024
-_KNOWN_HEADER_LENGTH_MAX = 256
+_KNOWN_HEADERS_MAX: Final = 1024
+_KNOWN_HEADER_LENGTH_MAX: Final = 256
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
@@ -63,6 +63,11 @@ def message_decoder(message_class: type[AnyMessage]) -> Callable[[bytes], AnyMes
 def as_text(value: str | bytes) -> str:
     """A field of type string, with U+FFFD for what is not UTF-8, as Java reads it."""
     return value if isinstance(value, str) else value.decode(errors="replace")
+
+
+def text_of(message: Message, field: str) -> str:
+    """The same of a message's field; for code that may be compiled, where types are kept to."""
+    return as_text(getattr(message, field))
 
 
 class Method:
@@ -131,7 +136,7 @@ class MethodTable:
         return method
 
     def _look_up(self, header: rpc_pb2.RequestHeaderProto) -> Method:
-        name = as_text(header.declaringClassProtocolName)
+        name = text_of(header, "declaringClassProtocolName")
         version = header.clientProtocolVersion
         protocol = self._protocols.get(name)
         if protocol is None:
@@ -140,7 +145,7 @@ class MethodTable:
             raise VersionMismatch(
                 f"Protocol {name} version mismatch. (client = {version}, server = {VERSION})"
             )
-        method_name = as_text(header.methodName)
+        method_name = text_of(header, "methodName")
         method = protocol.methods.get(method_name)
         if method is None:
             raise RpcNoSuchMethodException(
@@ -154,32 +159,32 @@ _decode_header = message_decoder(rpc_pb2.RequestHeaderProto)
 
 # What clients, balancers and administrators ask of a NameNode
 
-CLIENT_PROTOCOL = Protocol(
+CLIENT_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.hdfs.protocol.ClientProtocol",
     client_namenode_pb2,
     "ClientNamenodeProtocol",
 )
-NAMENODE_PROTOCOL = Protocol(
+NAMENODE_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.hdfs.server.protocol.NamenodeProtocol",
     namenode_pb2,
     "NamenodeProtocolService",
 )
-HA_SERVICE_PROTOCOL = Protocol(
+HA_SERVICE_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.ha.HAServiceProtocol", ha_service_pb2, "HAServiceProtocolService"
 )
 
 # What only ours are asked
 
-CAIRN_PROTOCOL = Protocol("cairnfs.CairnProtocol", cairn_pb2, "CairnProtocol")
+CAIRN_PROTOCOL: Final = Protocol("cairnfs.CairnProtocol", cairn_pb2, "CairnProtocol")
 
 # What DataNodes ask of a NameNode
 
-DATANODE_PROTOCOL = Protocol(
+DATANODE_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.hdfs.server.protocol.DatanodeProtocol",
     datanode_pb2,
     "DatanodeProtocolService",
 )
-DATANODE_LIFELINE_PROTOCOL = Protocol(
+DATANODE_LIFELINE_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.hdfs.server.protocol.DatanodeLifelineProtocol",
     datanode_pb2,
     "DatanodeLifelineProtocolService",
@@ -187,12 +192,12 @@ DATANODE_LIFELINE_PROTOCOL = Protocol(
 
 # What clients and other DataNodes ask of a DataNode
 
-CLIENT_DATANODE_PROTOCOL = Protocol(
+CLIENT_DATANODE_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.hdfs.protocol.ClientDatanodeProtocol",
     client_datanode_pb2,
     "ClientDatanodeProtocolService",
 )
-INTER_DATANODE_PROTOCOL = Protocol(
+INTER_DATANODE_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.hdfs.server.protocol.InterDatanodeProtocol",
     inter_datanode_pb2,
     "InterDatanodeProtocolService",
@@ -200,36 +205,36 @@ INTER_DATANODE_PROTOCOL = Protocol(
 
 # What any server may be asked
 
-RECONFIGURATION_PROTOCOL = Protocol(
+RECONFIGURATION_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.hdfs.protocol.ReconfigurationProtocol",
     reconfiguration_pb2,
     "ReconfigurationProtocolService",
 )
-GET_USER_MAPPINGS_PROTOCOL = Protocol(
+GET_USER_MAPPINGS_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.tools.GetUserMappingsProtocol",
     administration_pb2,
     "GetUserMappingsProtocolService",
 )
-REFRESH_USER_MAPPINGS_PROTOCOL = Protocol(
+REFRESH_USER_MAPPINGS_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.security.RefreshUserMappingsProtocol",
     administration_pb2,
     "RefreshUserMappingsProtocolService",
 )
-REFRESH_AUTHORIZATION_POLICY_PROTOCOL = Protocol(
+REFRESH_AUTHORIZATION_POLICY_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.security.authorize.RefreshAuthorizationPolicyProtocol",
     administration_pb2,
     "RefreshAuthorizationPolicyProtocolService",
 )
-REFRESH_CALL_QUEUE_PROTOCOL = Protocol(
+REFRESH_CALL_QUEUE_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.ipc.RefreshCallQueueProtocol",
     administration_pb2,
     "RefreshCallQueueProtocolService",
 )
-GENERIC_REFRESH_PROTOCOL = Protocol(
+GENERIC_REFRESH_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.ipc.GenericRefreshProtocol",
     administration_pb2,
     "GenericRefreshProtocolService",
 )
-PROTOCOL_INFO_PROTOCOL = Protocol(
+PROTOCOL_INFO_PROTOCOL: Final = Protocol(
     "org.apache.hadoop.ipc.ProtocolMetaInfoPB", rpc_pb2, "ProtocolInfoService"
 )

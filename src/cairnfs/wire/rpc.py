@@ -20,7 +20,7 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -35,7 +35,7 @@ from cairnfs.wire.proto.rpc_pb2 import (
     RpcResponseHeaderProto,
     RpcSaslProto,
 )
-from cairnfs.wire.protocols import Method, MethodTable, as_text, message_decoder
+from cairnfs.wire.protocols import Method, MethodTable, message_decoder, text_of
 from cairnfs.wire.rpc_errors import (
     InvalidProtocolBufferException,
     IpcException,
@@ -46,12 +46,12 @@ from cairnfs.wire.rpc_errors import (
 from cairnfs.wire.rpc_replies import NO_CALL_ID, NO_RETRY_COUNT, RPC_VERSION
 from cairnfs.wire.sasl import SASL_CALL_ID, answer_simple_only
 
-MAGIC = b"hrpc"
-SIMPLE_AUTH = 0
-CONNECTION_HEADER = struct.Struct(">4sbBb")  # magic, version, service class, auth protocol
+MAGIC: Final = b"hrpc"
+SIMPLE_AUTH: Final = 0
+CONNECTION_HEADER: Final = struct.Struct(">4sbBb")  # magic, version, service class, auth protocol
 
-CONTEXT_CALL_ID = -3
-PING_CALL_ID = -4
+CONTEXT_CALL_ID: Final = -3
+PING_CALL_ID: Final = -4
 
 
 class ConnectionContext(msgspec.Struct, frozen=True):
@@ -63,15 +63,35 @@ class ConnectionContext(msgspec.Struct, frozen=True):
     client_id: bytes
 
 
-class CallHeader(msgspec.Struct, frozen=True, eq=False, gc=False):
+class CallHeader:
     """What a call says of itself besides its id."""
 
-    client_id: bytes
-    retry_count: int
-    caller_context: str | None
-    caller_signature: bytes
-    state_id: int | None  # the last that the client has seen
-    reply_tail: bytes  # as `rpc_replies.encode_reply` takes it
+    __slots__ = (
+        "caller_context",
+        "caller_signature",
+        "client_id",
+        "reply_tail",
+        "retry_count",
+        "state_id",
+    )
+
+    def __init__(
+        self,
+        client_id: bytes,
+        retry_count: int,
+        caller_context: str | None,
+        caller_signature: bytes,
+        state_id: int | None,
+        reply_tail: bytes,
+    ) -> None:
+        """`state_id` is the last that the client has seen, `reply_tail` as
+        `rpc_replies.encode_reply` takes it."""
+        self.client_id = client_id
+        self.retry_count = retry_count
+        self.caller_context = caller_context
+        self.caller_signature = caller_signature
+        self.state_id = state_id
+        self.reply_tail = reply_tail
 
 
 # Events
@@ -83,13 +103,17 @@ class Opened(msgspec.Struct, frozen=True):
     context: ConnectionContext
 
 
-class Call(msgspec.Struct, frozen=True, eq=False, gc=False):
+class Call:
     """A call to be answered."""
 
-    call_id: int
-    method: Method
-    request: bytes  # for method.decode_request
-    header: CallHeader
+    __slots__ = ("call_id", "header", "method", "request")
+
+    def __init__(self, call_id: int, method: Method, request: bytes, header: CallHeader) -> None:
+        """`request` is for `method.decode_request`."""
+        self.call_id = call_id
+        self.method = method
+        self.request = request
+        self.header = header
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -261,9 +285,9 @@ class ServerConnection:
                 "IpcConnectionContextProto", error, CONTEXT_CALL_ID, header.retry_count
             ) from None
         context = ConnectionContext(
-            user=as_text(message.userInfo.effectiveUser),
-            real_user=as_text(message.userInfo.realUser) or None,
-            protocol=as_text(message.protocol) or None,
+            user=text_of(message.userInfo, "effectiveUser"),
+            real_user=text_of(message.userInfo, "realUser") or None,
+            protocol=text_of(message, "protocol") or None,
             client_id=header.client_id,
         )
         try:
@@ -297,16 +321,16 @@ class _State(enum.Enum):
     CLOSED = enum.auto()
 
 
-_OPEN = _State.OPEN  # an enumeration's members are slow to reach
+_OPEN: Final = _State.OPEN  # an enumeration's members are slow to reach
 
 # Of the header of nearly every call, after its length in one byte: its kind is protobuf (field
 # 1), its operation final (2), and the call id comes next (3).
-_USUAL_BEGINNING = b"\x08\x02\x10\x00\x18"
-_CALL_ID_AT = 1 + len(_USUAL_BEGINNING)
-_UINT32_MAX = 0xFFFFFFFF
+_USUAL_BEGINNING: Final = b"\x08\x02\x10\x00\x18"
+_CALL_ID_AT: Final = 1 + len(_USUAL_BEGINNING)
+_UINT32_MAX: Final = 0xFFFFFFFF
 
 # Caller contexts make for many headers, and a client that means no good for any number.
-_KNOWN_MAX = 256
+_KNOWN_MAX: Final = 256
 
 _decode_request_header = message_decoder(RpcRequestHeaderProto)
 _decode_context = message_decoder(IpcConnectionContextProto)
@@ -328,7 +352,7 @@ def _decode_header(frame: bytes) -> tuple[int, CallHeader, int]:
     header = CallHeader(
         client_id=message.clientId,
         retry_count=retry_count,
-        caller_context=as_text(message.callerContext.context) if has_context else None,
+        caller_context=text_of(message.callerContext, "context") if has_context else None,
         caller_signature=message.callerContext.signature,
         state_id=message.stateId if message.HasField("stateId") else None,
         reply_tail=rpc_replies.encode_tail(message.clientId, retry_count),
@@ -358,9 +382,9 @@ class _End(Exception):
         self.reply = reply
 
 
-_MALFORMED = (ProtocolError, InvalidProtocolBufferException)
-_UNAUTHORIZED = RpcResponseHeaderProto.FATAL_UNAUTHORIZED
-_INVALID_HEADER = RpcResponseHeaderProto.FATAL_INVALID_RPC_HEADER
+_MALFORMED: Final = (ProtocolError, InvalidProtocolBufferException)
+_UNAUTHORIZED: Final = RpcResponseHeaderProto.FATAL_UNAUTHORIZED
+_INVALID_HEADER: Final = RpcResponseHeaderProto.FATAL_INVALID_RPC_HEADER
 
 
 def _fatal(

@@ -7,6 +7,7 @@ the call id comes first in a header, so that the rest can be made before the cal
 from __future__ import annotations
 
 import struct
+from typing import Final
 
 from cairnfs.errors import HdfsError
 from cairnfs.wire.framing import encode_delimited, encode_frame, encode_length, encode_varint
@@ -14,20 +15,20 @@ from cairnfs.wire.proto.rpc_pb2 import RpcResponseHeaderProto, RpcSaslProto
 from cairnfs.wire.rpc_errors import VersionMismatch, error_code
 from cairnfs.wire.sasl import SASL_CALL_ID
 
-RPC_VERSION = 9
+RPC_VERSION: Final = 9
 
-NO_CALL_ID = -1  # in a reply that answers no call
-NO_RETRY_COUNT = -1
-NO_CLIENT_ID = b""
+NO_CALL_ID: Final = -1  # in a reply that answers no call
+NO_RETRY_COUNT: Final = -1
+NO_CLIENT_ID: Final = b""
 
-HTTP_REPLY = (
+HTTP_REPLY: Final = (
     b"HTTP/1.1 404 Not Found\r\n"
     b"Content-type: text/plain\r\n\r\n"
     b"It looks like you are making an HTTP request to a Hadoop IPC port. "
     b"This is not the correct port for the web interface on this daemon.\r\n"
 )
 
-_CALL_ID_TAG = b"\x08"  # of field 1
+_CALL_ID_TAG: Final = b"\x08"  # of field 1
 
 
 def encode_reply(call_id: int, tail: bytes, response: bytes) -> bytes:
