@@ -24,18 +24,8 @@ from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.lookup import key_of, resolve
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.store import sqlite_schema
-from cairnfs.store.base import (
-    Count,
-    Reading,
-    Scan,
-    Store,
-)
-from cairnfs.store.batches import (
-    Batch,
-    Keep,
-    Put,
-    Touch,
-)
+from cairnfs.store.base import Count, Reading, Scan, Store
+from cairnfs.store.batches import Batch, Keep, Put, Touch
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.records import decode, encode

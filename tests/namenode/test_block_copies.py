@@ -16,7 +16,7 @@ from tests.namenode.test_block_recovery import take_commands
 
 from cairnfs.blocks.records import Block, BlockState
 from cairnfs.errors import RecoveryInProgressException
-from cairnfs.namenode import client_open_files
+from cairnfs.namenode import taking_over
 from cairnfs.namenode.block_recoveries import ATTEMPT_LIMIT_S
 from cairnfs.store.base import Found, Reading
 from cairnfs.store.schema import Table
@@ -214,7 +214,7 @@ def test_an_append_that_waits_in_vain_says_so(
     rpc: RpcClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(client_open_files, "COPY_WAIT_S", 0.3)
+    monkeypatch.setattr(taking_over, "COPY_WAIT_S", 0.3)
     block = cut_file(cluster)
     with pytest.raises(RecoveryInProgressException, match="is being copied"):
         rpc.wait(send_append(rpc))
@@ -227,7 +227,7 @@ def test_an_append_that_waits_in_vain_says_so(
 def test_a_copy_is_made_after_the_namenode_has_died(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_open_files, "COPY_WAIT_S", 0.1)
+    monkeypatch.setattr(taking_over, "COPY_WAIT_S", 0.1)
     with fake_cluster(tmp_path) as before, RpcClient(before.port) as rpc:
         nodes = before.add("a", "b", "c")
         block = cut_file(before)

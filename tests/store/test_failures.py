@@ -11,12 +11,7 @@ import pytest
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store import postgres
-from cairnfs.store.base import (
-    CommitUnknown,
-    Key,
-    Reading,
-    Row,
-)
+from cairnfs.store.base import CommitUnknown, Key, Reading, Row
 from cairnfs.store.batches import Batch, Member, Put
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.store.postgres_connections import describe

@@ -11,25 +11,8 @@ import pytest
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import postgres_schema
-from cairnfs.store.base import (
-    Conflict,
-    Count,
-    Fenced,
-    Key,
-    LockMode,
-    Reading,
-    Row,
-    Scan,
-)
-from cairnfs.store.batches import (
-    Batch,
-    Bound,
-    Keep,
-    Member,
-    Put,
-    StoredReply,
-    Touch,
-)
+from cairnfs.store.base import Conflict, Count, Fenced, Key, LockMode, Reading, Row, Scan
+from cairnfs.store.batches import Batch, Bound, Keep, Member, Put, StoredReply, Touch
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.store.postgres_connections import SESSION_SETTINGS, Connections
 from cairnfs.store.schema import NUMBER, SCHEMA_VERSION

@@ -9,27 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cairnfs.store import sqlite as sqlite_store
 from cairnfs.store import sqlite_backlog, sqlite_commits
-from cairnfs.store.base import (
-    ABSENT,
-    Conflict,
-    Count,
-    Key,
-    PastRow,
-    Scan,
-)
-from cairnfs.store.batches import (
-    Batch,
-    Keep,
-    Put,
-    StoredReply,
-    Touch,
-)
+from cairnfs.store.base import ABSENT, Conflict, Count, Key, PastRow, Scan
+from cairnfs.store.batches import Batch, Keep, Put, StoredReply, Touch
 from cairnfs.store.sqlite import SqliteStore, format_file
 
 TABLES, PREFIXES, IDS, DIRECTORIES = (0, 1), (1, 2), (1, 2), (1, 2, 3)
@@ -347,6 +337,117 @@ def test_calls_go_to_the_tables_in_slices_once_enough_wait(
         assert all(store.row((0, number, b"")) for number in range(110))
         store.write_backlog()
         assert in_tables() == 110
+        await store.close()
+
+    asyncio.run(run())
+
+
+def in_tables(store: SqliteStore) -> int:
+    return int(store._fetch("SELECT count(*) FROM records")[0][0])
+
+
+def test_calls_go_to_the_tables_when_nothing_else_is_to_be_done(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_commits, "SETTLED_AT_REST_MIN", 10)
+    monkeypatch.setattr(sqlite_store, "REST_S", 0.01)
+    looks: list[int] = []
+    look = store._look_for_rest
+    monkeypatch.setattr(store, "_look_for_rest", lambda txid: (looks.append(txid), look(txid)))
+
+    async def commit(number: int) -> None:
+        await store.commit(put((0, number, b"")))
+        await asyncio.sleep(0)
+
+    async def run() -> None:
+        for number in range(9):
+            await commit(number)
+        await asyncio.sleep(0.05)
+        assert not looks  # so few may wait as long as they like
+        number = 9
+        while len(looks) < 3:  # there is no rest
+            await commit(number)
+            number += 1
+        assert in_tables(store) == 0
+        while in_tables(store) < number:
+            await asyncio.sleep(0.01)
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_listing_is_not_slow_for_long(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_backlog, "SCANNED_OVER_MAX", 5)
+
+    async def run() -> None:
+        for number in range(6):
+            await store.commit(put((0, 1, b"%d" % number)))
+        assert not store._commits.is_settling
+        assert len(store.scan(Scan(0, 1, b"", 10))) == 6
+        await store.commit(put((0, 2, b"")))
+        while store._commits.is_settling:
+            await asyncio.sleep(0)
+        assert in_tables(store) == 7
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_what_is_gone_before_its_time_never_gets_to_the_tables(store: SqliteStore) -> None:
+    deleted: list[Key] = []
+
+    class Counting:
+        """The connection, with an eye on what is deleted."""
+
+        def executemany(self, sql: str, rows: list[Key]) -> object:
+            if sql == sqlite_backlog._DELETE:
+                deleted.extend(rows)
+            return store._connection.executemany(sql, rows)
+
+    async def run() -> None:
+        lasting, passing = (0, 1, b"lasting"), (0, 1, b"passing")
+        await store.commit(put(lasting))
+        store.write_backlog()
+        await store.commit(put(passing))
+        await store.commit(Batch(size=1, now_ms=0, deletes=[passing, lasting]))
+        assert store.row(passing) is None
+        assert store.row(lasting) is None
+        assert not store.scan(Scan(0, 1, b"", 10))
+        for _ in store.backlog.write_in_slices(cast(apsw.Connection, Counting())):
+            pass
+        store.backlog.keep_all()
+        assert deleted == [lasting]
+        assert in_tables(store) == 0
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_what_may_have_got_to_the_tables_is_deleted_there(store: SqliteStore) -> None:
+    """If they fail, it is not known what they have."""
+    key = (0, 1, b"")
+    delete = Batch(size=1, now_ms=0, deletes=[key])
+
+    async def run() -> None:
+        await store.commit(put(key))
+        for _ in store.backlog.write_in_slices(store._connection):
+            pass
+        store.backlog.keep_all()  # though it is there
+        await store.commit(delete)
+        store.write_backlog()
+        assert in_tables(store) == 0
+
+        await store.commit(put(key))
+        store.write_backlog()
+        await store.commit(delete)
+        store.backlog.write_in_slices(store._connection)
+        await store.commit(put(key))
+        store.backlog.keep_all()  # it is there as it was at first
+        await store.commit(delete)
+        store.write_backlog()
+        assert in_tables(store) == 0
         await store.close()
 
     asyncio.run(run())

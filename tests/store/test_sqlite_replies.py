@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cairnfs.store import sqlite, sqlite_replies
 from cairnfs.store.base import Conflict
 from cairnfs.store.batches import Batch, StoredReply
+from cairnfs.store.known_calls import KnownCalls
 from cairnfs.store.sqlite import SqliteStore, format_file
-from cairnfs.store.sqlite_replies import KnownCalls
 
 CLIENTS = (b"one", b"two", b"three")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cairnfs.errors import AccessControlException, UnsupportedOperationException
-from cairnfs.namenode.messages import NOTHING
 from cairnfs.namenode.namenode_protocol import NAMENODE_SERVICE
+from cairnfs.namenode.responses import NOTHING
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.wire.proto import administration_pb2, ha_service_pb2
 from cairnfs.wire.protocols import (

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from cairnfs.errors import AccessControlException
-from cairnfs.namenode.messages import encode_bool, to_signed
+from cairnfs.namenode.messages import to_signed
+from cairnfs.namenode.responses import encode_bool
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET, QUOTA_RESET
 from cairnfs.observe.audit import AuditLog

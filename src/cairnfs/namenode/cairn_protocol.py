@@ -12,7 +12,7 @@ from cairnfs.namenode import (
     view_calls,
     work_calls,
 )
-from cairnfs.namenode.messages import encode_nothing
+from cairnfs.namenode.responses import encode_nothing
 from cairnfs.namenode.rolling_back import parse_several
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namenode.snapshot_messages import from_changes_cursor, to_changes

@@ -9,7 +9,7 @@ from __future__ import annotations
 from google.protobuf.message import Message
 
 from cairnfs.errors import InvalidToken, UnsupportedOperationException
-from cairnfs.namenode.messages import NOTHING
+from cairnfs.namenode.responses import NOTHING
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import encryption_pb2, security_pb2

@@ -11,8 +11,8 @@ from cairnfs.errors import UnsupportedOperationException
 from cairnfs.namenode.admin_protocols import check_superuser
 from cairnfs.namenode.block_messages import fill_datanode_info
 from cairnfs.namenode.datanodes import LiveDataNode
-from cairnfs.namenode.messages import NOTHING
 from cairnfs.namenode.namenode import NameNode
+from cairnfs.namenode.responses import NOTHING
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import ha_service_pb2, hdfs_pb2

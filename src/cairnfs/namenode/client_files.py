@@ -11,14 +11,10 @@ from cairnfs.namenode.block_messages import (
     fill_block_to_write,
     from_extended_block,
 )
-from cairnfs.namenode.client_open_files import run_or_release
-from cairnfs.namenode.messages import (
-    encode_bool,
-    encode_found_status,
-    encode_nothing,
-    to_signed,
-)
+from cairnfs.namenode.messages import to_signed
+from cairnfs.namenode.responses import encode_bool, encode_found_status, encode_nothing
 from cairnfs.namenode.service import IncomingCall, Service
+from cairnfs.namenode.taking_over import run_or_release
 from cairnfs.namesystem import file_blocks, files, leases, pipelines
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.paths import FsPath

@@ -5,15 +5,17 @@ from __future__ import annotations
 from cairnfs.blocks.records import StorageType
 from cairnfs.errors import FileNotFoundException, IOException
 from cairnfs.namenode.messages import (
-    encode_bool,
-    encode_first_field,
-    encode_found_status,
-    encode_nothing,
     from_acl_entries,
     to_acl_status,
     to_content_summary,
     to_quota_usage,
     to_signed,
+)
+from cairnfs.namenode.responses import (
+    encode_bool,
+    encode_first_field,
+    encode_found_status,
+    encode_nothing,
 )
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem import (

@@ -6,8 +6,9 @@ from cairnfs.blocks.policies import DEFAULT, POLICIES, policy_by_id
 from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode.admin_protocols import check_superuser
 from cairnfs.namenode.call_tasks import answer_with
-from cairnfs.namenode.messages import NOTHING, encode_nothing, to_storage_policy
+from cairnfs.namenode.messages import to_storage_policy
 from cairnfs.namenode.policy_work import measure_policy_work
+from cairnfs.namenode.responses import NOTHING, encode_nothing
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem import storage_policies
 from cairnfs.namesystem.paths import FsPath

@@ -7,14 +7,8 @@ import hashlib
 from cairnfs.errors import HdfsError, IllegalArgumentException
 from cairnfs.namenode.block_messages import fill_blocks
 from cairnfs.namenode.datanode_protocol import run_bad_blocks
-from cairnfs.namenode.messages import (
-    NOTHING,
-    encode_bool,
-    encode_listing,
-    encode_page,
-    fill_status,
-    to_signed,
-)
+from cairnfs.namenode.messages import encode_listing, encode_page, to_signed
+from cairnfs.namenode.responses import NOTHING, encode_bool, fill_status
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem import attributes, file_blocks, files, listings, located
 from cairnfs.namesystem.located import BatchedListing, LocatedListing, LocatedStatus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cairnfs.errors import IOException
-from cairnfs.namenode.messages import NOTHING, encode_first_field, encode_nothing
+from cairnfs.namenode.responses import NOTHING, encode_first_field, encode_nothing
 from cairnfs.namenode.service import IncomingCall, Response, Service
 from cairnfs.namenode.snapshot_messages import (
     from_cursor,

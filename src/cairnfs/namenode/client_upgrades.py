@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from cairnfs.namenode.admin_protocols import check_superuser
 from cairnfs.namenode.call_tasks import answer_with
-from cairnfs.namenode.messages import NOTHING
+from cairnfs.namenode.responses import NOTHING
 from cairnfs.namenode.service import IncomingCall, Response, Service
 from cairnfs.namesystem.root_snapshot import (
     RootStatus,

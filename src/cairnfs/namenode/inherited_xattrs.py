@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cairnfs.namenode.messages import encode_nothing
+from cairnfs.namenode.responses import encode_nothing
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem import declarations, xattr_explanation, xattrs
 from cairnfs.namesystem.declarations import word_for

@@ -1,8 +1,6 @@
 """Records of the namespace as Hadoop's messages, and back.
 
-The fields are filled as PBHelperClient and FSDirStatAndListingOp do it.  Statuses are what a
-NameNode says most, so they are encoded one attribute after the other into a message that is
-kept for it, and put into responses as the bytes they are.
+The fields are filled as PBHelperClient and FSDirStatAndListingOp do it.
 """
 
 from __future__ import annotations
@@ -11,18 +9,17 @@ from collections.abc import Iterable, Mapping
 
 from cairnfs.blocks.policies import StoragePolicy
 from cairnfs.blocks.records import StorageType
+from cairnfs.namenode.responses import NOTHING, encode_first_field, encode_status
 from cairnfs.namesystem.acl_operations import AclStatus
 from cairnfs.namesystem.directories import ContentSummary
-from cairnfs.namesystem.inodes import AclEntry, Inode, Kind, Quota
+from cairnfs.namesystem.inodes import AclEntry, Inode, Quota
 from cairnfs.namesystem.listings import Listing, Page, describe_page
 from cairnfs.namesystem.quota_operations import QuotaUsage
-from cairnfs.namesystem.status import FileStatus, describe
+from cairnfs.namesystem.status import describe
 from cairnfs.store.base import Totals
-from cairnfs.wire.framing import encode_delimited, encode_varint
+from cairnfs.wire.framing import encode_varint
 from cairnfs.wire.proto import acl_pb2, hdfs_pb2
-from cairnfs.wire.protocols import text_of
-
-NOTHING = b""  # a message without fields that are set
+from cairnfs.wire.protocols import as_text
 
 _LONG_MASK = 2**64 - 1
 _SIGN_BIT = 2**63
@@ -47,81 +44,7 @@ def to_signed(value: int) -> int:
     return value - 2**64 if value & _SIGN_BIT else value
 
 
-# Responses whose first field is all there is
-
-
-def encode_bool(value: bool) -> bytes:
-    return b"\x08\x01" if value else b"\x08\x00"
-
-
-def encode_nothing(result: object) -> bytes:
-    return NOTHING
-
-
-def encode_first_field(message: bytes) -> bytes:
-    """A message that has another one, or a text, in its field 1."""
-    return b"\n" + encode_delimited(message)
-
-
-# File statuses
-
-_SYMLINK = Kind.SYMLINK
-_HAS_ACL = int(hdfs_pb2.HdfsFileStatusProto.HAS_ACL)
-_SNAPSHOT_ENABLED = int(hdfs_pb2.HdfsFileStatusProto.SNAPSHOT_ENABLED)
-_STATUS = hdfs_pb2.HdfsFileStatusProto()
-_STATUS_PERMISSION = _STATUS.permission
-_alike: tuple[object, ...] = ()
-
-
-def encode_status(status: FileStatus) -> bytes:
-    """The message HdfsFileStatusProto."""
-    global _alike
-    message = _STATUS
-    kind = status.kind
-    message.path = status.name
-    message.length = status.length_bytes
-    message.modification_time = status.mtime_ms
-    message.access_time = status.atime_ms
-    message.fileId = status.id
-    message.childrenNum = status.children
-    # Most statuses differ from the one before in nothing but these.
-    alike = (
-        kind,
-        status.mode,
-        status.owner,
-        status.group,
-        status.replication,
-        status.block_size_bytes,
-        status.storage_policy,
-        status.has_acl,
-        status.is_snapshottable,
-    )
-    if alike != _alike:
-        _alike = ()  # should one of them be refused
-        message.fileType = kind  # type: ignore[assignment]  # the numbers are the same
-        _STATUS_PERMISSION.perm = status.mode
-        message.owner = status.owner
-        message.group = status.group
-        message.block_replication = status.replication
-        message.blocksize = status.block_size_bytes
-        message.storagePolicy = status.storage_policy
-        flags = _HAS_ACL if status.has_acl else 0
-        message.flags = flags | _SNAPSHOT_ENABLED if status.is_snapshottable else flags
-        _alike = alike
-    if kind is _SYMLINK:
-        message.symlink = (status.target or "").encode()
-        encoded = message.SerializeToString()
-        message.ClearField("symlink")
-        return encoded
-    return message.SerializeToString()
-
-
-def encode_found_status(status: FileStatus | None) -> bytes:
-    """The response to getFileInfo and its like."""
-    if status is None:
-        return NOTHING
-    encoded = encode_status(status)
-    return b"\n" + encode_varint(len(encoded)) + encoded
+# Listings
 
 
 def encode_listing(listing: Listing | None) -> bytes:
@@ -216,11 +139,6 @@ ENCODED_ENTRIES_MAX = 50_000  # as whole pages, and one by one
 _ENCODED = EncodedPages(ENCODED_ENTRIES_MAX)
 
 
-def fill_status(message: hdfs_pb2.HdfsFileStatusProto, status: FileStatus) -> None:
-    """The same inside a message that is made anew anyway."""
-    message.ParseFromString(encode_status(status))
-
-
 # Space
 
 
@@ -287,7 +205,7 @@ def to_storage_policy(policy: StoragePolicy) -> hdfs_pb2.BlockStoragePolicyProto
 
 def from_acl_entries(entries: Iterable[acl_pb2.AclEntryProto]) -> list[AclEntry]:
     return [
-        AclEntry(entry.scope, entry.type, text_of(entry, "name") or None, entry.permissions)
+        AclEntry(entry.scope, entry.type, as_text(entry.name) or None, entry.permissions)
         for entry in entries
     ]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.namenode.messages import fill_status
+from cairnfs.namenode.responses import fill_status
 from cairnfs.namesystem.counterparts import Names
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.snapshot_changes import ChangePage

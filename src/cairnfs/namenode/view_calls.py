@@ -9,7 +9,7 @@ import msgspec
 
 from cairnfs.errors import IllegalArgumentException
 from cairnfs.namenode.datanodes import DataNodes
-from cairnfs.namenode.messages import encode_nothing
+from cairnfs.namenode.responses import encode_nothing
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem import open_files, snapshot_list, tree_scan, view_changes, views
 from cairnfs.namesystem.inodes import InodeId

@@ -34,11 +34,12 @@ from cairnfs.store.base import (
     totals_key,
 )
 from cairnfs.store.batches import Batch, Member
+from cairnfs.store.known_calls import KnownCalls
 from cairnfs.store.locks import LockTable
 from cairnfs.store.sqlite_backlog import Backlog, change_of
 from cairnfs.store.sqlite_commits import Commits
 from cairnfs.store.sqlite_past import PastReads
-from cairnfs.store.sqlite_replies import KnownCalls, find_stored, has_stored, last_stored
+from cairnfs.store.sqlite_replies import find_stored, has_stored, last_stored
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS, format_file
 from cairnfs.store.sqlite_transaction import SqliteTransaction
 
@@ -72,6 +73,8 @@ _FIND_IDS_END = (
     "SELECT DISTINCT id FROM records WHERE t = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ? - 1"
 )
 
+REST_S = 0.02  # without a commit
+
 COUNTED_AT_ONCE = 1000
 """So many rows are counted before others have their turn."""
 
@@ -94,6 +97,7 @@ class SqliteStore:
         self._fetch = self._file.fetch
         self._known_calls = KnownCalls(self._find_last_calls)
         self._settles_in: asyncio.AbstractEventLoop | None = None
+        self._awaits_rest_in: asyncio.AbstractEventLoop | None = None
         self.local: LocalReads | None = None if shared else self
 
     async def meta(self) -> dict[str, str]:
@@ -159,6 +163,8 @@ class SqliteStore:
             self._locks.release("clock", exclusive=True)
         if self._commits.is_settling:
             self._settle_soon()
+        elif self._commits.would_settle:
+            self._settle_at_rest()
         return base
 
     def commit_now(self, batch: Batch, *, journal: bool = False) -> int:
@@ -188,6 +194,20 @@ class SqliteStore:
         if self._settles_in is not loop:  # or one that has ended
             self._settles_in = loop
             loop.call_soon(self._settle_some)
+
+    def _settle_at_rest(self) -> None:
+        """Begin with it once nobody has committed for a moment: most load comes in bursts."""
+        loop = asyncio.get_running_loop()
+        if self._awaits_rest_in is not loop:
+            self._awaits_rest_in = loop
+            loop.call_later(REST_S, self._look_for_rest, self._commits.txid)
+
+    def _look_for_rest(self, txid: int) -> None:
+        self._awaits_rest_in = None
+        if self._commits.txid == txid:
+            self._settle_some()
+        elif self._commits.would_settle:
+            self._settle_at_rest()
 
     def _settle_some(self) -> None:
         self._settles_in = None

@@ -17,15 +17,7 @@ from typing import Final, TypeVar
 
 import apsw
 
-from cairnfs.store.base import (
-    ABSENT,
-    Key,
-    PastRow,
-    Row,
-    Scan,
-    Totals,
-    scan_under,
-)
+from cairnfs.store.base import ABSENT, Key, PastRow, Row, Scan, Totals, scan_under
 from cairnfs.store.batches import Batch
 from cairnfs.store.schema import REPLY_RETENTION_MS
 from cairnfs.store.sqlite_change import Addition, Change, Version
@@ -54,6 +46,9 @@ _KEEP_STORED: Final = (
 
 SLICE_ROWS = 256
 """So many rows are brought to the tables before others have their turn: about a millisecond."""
+
+SCANNED_OVER_MAX: Final = 2000
+"""So many rows may wait in a directory that is listed: every page of it looks at all of them."""
 
 SLICE_CLIENTS: Final = 8  # whose replies are brought there together
 
@@ -159,6 +154,7 @@ class Backlog:
         # By id and by prefix, once somebody has asked.
         self._keys_of_id: dict[tuple[int, int], set[Key]] | None = None
         self._keys_below: dict[tuple[int, int], set[Key]] | None = None
+        self.hinders_scans = False  # so much waits in one directory that it should not any more
         for change in changes:
             self.add(change)
 
@@ -235,6 +231,8 @@ class Backlog:
 
     def scan(self, scan: Scan, read: Callable[[Scan], list[tuple[Key, Row]]]) -> list[Row]:
         keys = self._keys_with_prefix(scan.table, scan.a)
+        if len(keys) > SCANNED_OVER_MAX:
+            self.hinders_scans = True
         changed = {key: self.row(key) for key in keys}
         return [row for _, row in scan_under(changed, scan, read)]
 
@@ -335,6 +333,7 @@ class Backlog:
         self._going = _Parcel()
         self._end_writing()
         self._keys_of_id = self._keys_below = None
+        self.hinders_scans = False
 
     def keep_all(self) -> None:
         """What was written is not committed, or not yet: all of it is read from here."""

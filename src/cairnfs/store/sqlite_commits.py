@@ -26,8 +26,11 @@ from cairnfs.store.sqlite_file import Folder, NamespaceFile, find_file
 from cairnfs.store.sqlite_journal import Journal, lost_commits
 from cairnfs.store.sqlite_schema import migrate
 
-JOURNALED_CALLS_MAX = 2048
+JOURNALED_CALLS_MAX = 8192
 """Once so many calls wait for their tables, they are brought there, slice by slice."""
+
+SETTLED_AT_REST_MIN = 2048
+"""So many are brought there as soon as there is nothing else to do."""
 
 _SET_CLOCK: Final = "UPDATE clock SET txid = ?"
 
@@ -109,12 +112,21 @@ class Commits:
 
     @property
     def is_settling(self) -> bool:
-        """Whether it is time for `settle_some`."""
-        return self._settling is not None or self.backlog.calls >= JOURNALED_CALLS_MAX
+        """Whether it is time for `settle_some`, whatever else there is to do."""
+        return (
+            self._settling is not None
+            or self.backlog.calls >= JOURNALED_CALLS_MAX
+            or self.backlog.hinders_scans
+        )
+
+    @property
+    def would_settle(self) -> bool:
+        """Whether it is, for those who have nothing else to do."""
+        return self.backlog.calls >= SETTLED_AT_REST_MIN or self.is_settling
 
     def settle_some(self) -> None:
         """Bring a slice of what waits to the tables, or begin with it."""
-        if not self.is_settling:
+        if not self.would_settle:
             return  # somebody had to have it done at once
         self._has_failed = True  # unless we come to the end
         self.file.for_writing()

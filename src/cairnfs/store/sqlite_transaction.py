@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from cairnfs.store.base import (
-    Found,
-    Key,
-    LockMode,
-    Reading,
-    Row,
-)
+from cairnfs.store.base import Found, Key, LockMode, Reading, Row
 from cairnfs.store.batches import Batch
 from cairnfs.store.locks import LockTable
 

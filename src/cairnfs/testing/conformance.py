@@ -24,14 +24,7 @@ from cairnfs.store.base import (
     Store,
     Totals,
 )
-from cairnfs.store.batches import (
-    Batch,
-    Bound,
-    Keep,
-    Put,
-    StoredReply,
-    Touch,
-)
+from cairnfs.store.batches import Batch, Bound, Keep, Put, StoredReply, Touch
 from cairnfs.store.schema import COUNTERS, REPLY_RETENTION_MS, SCHEMA_VERSION
 from cairnfs.testing.conformance_concurrency import ConcurrencyConformance
 

@@ -9,15 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from cairnfs.store.base import (
-    Conflict,
-    Key,
-    LockMode,
-    Reading,
-    Row,
-    Scan,
-    Store,
-)
+from cairnfs.store.base import Conflict, Key, LockMode, Reading, Row, Scan, Store
 from cairnfs.store.batches import Batch, Put
 
 X: Key = (0, 3, b"x")

@@ -16,12 +16,7 @@ from typing import Final
 
 from cairnfs.clock import Clock
 from cairnfs.errors import HdfsError, StandbyException, StoreUnavailableException
-from cairnfs.store.base import (
-    CommitUnknown,
-    Conflict,
-    Fenced,
-    Store,
-)
+from cairnfs.store.base import CommitUnknown, Conflict, Fenced, Store
 from cairnfs.store.batches import Batch
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.entries import PRESUMED
