@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from cairnfs.testing.cluster import Cluster
 from cairnfs.testing.postgres_server import PostgresServer
+from cairnfs.transaction import views
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("untimed", deadline=None)
@@ -45,10 +46,14 @@ _LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first."""
+    """The longest files come first; what cannot be done to compiled code is left out there."""
     tests = Path(__file__).parent
     places = {tests / name: place for place, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+    if not str(views.__file__).endswith(".py"):
+        for item in items:
+            if item.get_closest_marker("interpreted"):
+                item.add_marker(pytest.mark.skip(reason="the NameNode is compiled"))
 
 
 @pytest.fixture(scope="session")

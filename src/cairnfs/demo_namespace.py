@@ -24,11 +24,11 @@ from cairnfs.modes import format_mode
 from cairnfs.namenode.embedded import BLOCK_SIZE_BYTES, ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import OpenStore, format_namespace, sqlite_url
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.files import CreateFlag, create
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.rename import rename
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.store.sqlite import SqliteStore
 from cairnfs.transaction.runner import LoneMember
 

@@ -156,6 +156,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("replaced", "wrong"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.interpreted
 def test_wrong_rules_are_found(
     system: Embedded, monkeypatch: pytest.MonkeyPatch, replaced: str, wrong: Any
 ) -> None:

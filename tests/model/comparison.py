@@ -15,14 +15,12 @@ from tests.model.steps import SUPERUSER, USERS
 from cairnfs.blocks.records import Block
 from cairnfs.errors import SnapshotAccessControlException, SnapshotException
 from cairnfs.namesystem.acl_operations import AclStatus
+from cairnfs.namesystem.answers import ContentSummary, FileStatus, LocatedBlock, LocatedBlocks
 from cairnfs.namesystem.append import LastBlockWithStatus
-from cairnfs.namesystem.directories import ContentSummary
-from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks
 from cairnfs.namesystem.listings import Listing
 from cairnfs.namesystem.quota_operations import QuotaUsage
 from cairnfs.namesystem.snapshot_diff import DiffEntry
 from cairnfs.namesystem.snapshots import SnapshotInfo, SnapshottableInfo
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.testing.model import ModelFileSystem, Node, existing
 
 

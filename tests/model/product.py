@@ -21,11 +21,11 @@ from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem import acl_operations, directories, listings, located, xattrs
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.inodes import ROOT_ID, Kind
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.snapshot_diff import DiffEntry
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import CallKey, Operation
 from cairnfs.xattr_text import XAttrName

@@ -29,6 +29,7 @@ def find_concurrent(server: PostgresServer, *scenes: Any) -> Divergence | None:
         return walk(product, SEED, STEPS_MAX, batches_percent=80, scenes=scenes).divergence
 
 
+@pytest.mark.interpreted
 def test_without_validation_two_namenodes_overwrite_each_other(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,6 +41,7 @@ def test_without_validation_two_namenodes_overwrite_each_other(
     assert find_concurrent(postgres_server, one_name, one_file) is not None
 
 
+@pytest.mark.interpreted
 def test_without_bounds_the_last_place_is_given_twice(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,6 +49,7 @@ def test_without_bounds_the_last_place_is_given_twice(
     assert find_concurrent(postgres_server, last_place) is not None
 
 
+@pytest.mark.interpreted
 def test_structural_calls_that_do_not_run_alone_are_noticed(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +81,7 @@ def grant_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permissions, "has_permission", wrong)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     "put_in", [forget_replication, forget_sticky_bit, forget_lease, grant_too_much]
 )

@@ -125,6 +125,7 @@ def hold_under_the_id_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
     "put_in",
     [keep_nothing, reclaim_too_much, reclaim_too_little, forget_to_refuse, take_the_wrong_one],
 )
+@pytest.mark.interpreted
 def test_a_bug_is_found(
     put_in: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

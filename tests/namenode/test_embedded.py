@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
+from cairnfs import namesystem
 from cairnfs.namesystem import (
     acl_operations,
     append,
@@ -55,6 +58,19 @@ MODULES = [
 def fs(tmp_path: Path) -> Iterator[ScratchClient]:
     with scratch_namespace(tmp_path) as client:
         yield client
+
+
+def test_stored_replies_are_of_the_types_that_operations_return() -> None:
+    operations = {
+        operation
+        for module in pkgutil.iter_modules(namesystem.__path__, "cairnfs.namesystem.")
+        for operation in vars(importlib.import_module(module.name)).values()
+        if isinstance(operation, Operation) and operation.at_most_once
+    }
+    assert len(operations) > 20
+    for operation in operations:
+        if hasattr(operation.function, "__annotations__"):  # or it is compiled
+            assert get_type_hints(operation.function)["return"] == operation.reply_type
 
 
 def test_the_calls_that_hadoop_marks_are_run_at_most_once() -> None:

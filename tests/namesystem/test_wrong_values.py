@@ -36,7 +36,7 @@ def test_a_value_of_the_wrong_type_changes_nothing(
         fs.write("/f", 10)
         fs.mkdirs("/d")
         before = fs.dump()
-        with pytest.raises(HdfsError):
+        with pytest.raises((HdfsError, TypeError)):  # the latter if it is compiled
             wrong(fs)
         assert fs.dump() == before
         assert fs.names("/") == ["d", "f"]
@@ -44,9 +44,9 @@ def test_a_value_of_the_wrong_type_changes_nothing(
 
 def test_no_name_is_not_the_superuser(fs: ScratchClient) -> None:
     for user in ("", 5, b"alice", "\ud800"):
-        with pytest.raises(IllegalArgumentException):
+        with pytest.raises((IllegalArgumentException, TypeError)):
             fs.namenode.client(user)  # type: ignore[arg-type]
-    with pytest.raises(IllegalArgumentException):
+    with pytest.raises((IllegalArgumentException, TypeError)):
         fs.namenode.client("alice", groups="staff")  # type: ignore[arg-type]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cairnfs.store import sqlite, sqlite_replies
+from cairnfs.store import known_calls, sqlite
 from cairnfs.store.base import Conflict
 from cairnfs.store.batches import Batch, StoredReply
 from cairnfs.store.known_calls import KnownCalls
@@ -27,9 +27,9 @@ def test_no_call_that_has_a_reply_is_taken_for_new(replies: list[tuple[bytes, se
     stored: dict[bytes, set[int]] = {client: set() for client in CLIENTS}
     known = KnownCalls(lambda client: stored[client])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite_replies, "CLIENTS_MAX", 2)
-        patch.setattr(sqlite_replies, "KNOWN_MAX", 20)
-        patch.setattr(sqlite_replies, "KNOWN_OF_CLIENT_MAX", 8)
+        patch.setattr(known_calls, "CLIENTS_MAX", 2)
+        patch.setattr(known_calls, "KNOWN_MAX", 20)
+        patch.setattr(known_calls, "KNOWN_OF_CLIENT_MAX", 8)
         for client, numbers in replies:
             calls = sorted(numbers)
             assert not known.are_new(client, calls) or stored[client].isdisjoint(calls)

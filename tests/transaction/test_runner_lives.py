@@ -84,6 +84,7 @@ def test_a_bug_in_one_operation_is_the_answer_of_that_call_alone(
     play(tmp_path, control, scenario)
 
 
+@pytest.mark.interpreted
 def test_a_bug_of_our_own_is_answered_too(
     tmp_path: Path, control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from cairnfs.blocks.records import Block, BlockId, BlockState, DataNode, Generat
 from cairnfs.namenode.datanodes import LiveDataNode, Located, StorageUsage
 from cairnfs.namenode.messages import to_signed
 from cairnfs.namenode.namenode import NameNode
-from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks
+from cairnfs.namesystem.answers import LocatedBlock, LocatedBlocks
 from cairnfs.wire.proto import hdfs_pb2, security_pb2
 
 

@@ -15,7 +15,7 @@ from cairnfs.namenode.messages import to_signed
 from cairnfs.namenode.responses import encode_bool, encode_found_status, encode_nothing
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namenode.taking_over import run_or_release
-from cairnfs.namesystem import file_blocks, files, leases, pipelines
+from cairnfs.namesystem import answers, file_blocks, files, leases, pipelines
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -44,7 +44,7 @@ def create(call: IncomingCall, request: pb.CreateRequestProto) -> None:
         _parse(request.src),
         request.masked.perm,
         request.unmasked.perm if request.HasField("unmasked") else None,
-        request.clientName,
+        as_text(request.clientName),
         request.createFlag,
         request.createParent,
         request.replication,
@@ -70,7 +70,7 @@ def add_block(call: IncomingCall, request: pb.AddBlockRequestProto) -> None:
         file_blocks.add_block,
         lambda block: _encode_block(call, pb.AddBlockResponseProto(), block),
         path,
-        request.clientName,
+        as_text(request.clientName),
         from_extended_block(request.previous) if request.HasField("previous") else None,
         InodeId(request.fileId),
         choose,
@@ -97,14 +97,14 @@ def get_additional_datanode(
     block = from_extended_block(request.blk)
 
     def encode(additional: tuple[StorageNumber, ...]) -> bytes:
-        located = file_blocks.LocatedBlock(block, 0, (*existing, *additional))
+        located = answers.LocatedBlock(block, 0, (*existing, *additional))
         return _encode_block(call, pb.GetAdditionalDatanodeResponseProto(), located)
 
     call.run(
         pipelines.get_additional_datanode,
         encode,
         path,
-        request.clientName,
+        as_text(request.clientName),
         InodeId(request.fileId),
         choose,
     )
@@ -117,7 +117,7 @@ def update_block_for_pipeline(
     call.run(
         pipelines.update_block_for_pipeline,
         lambda block: _encode_block(call, pb.UpdateBlockForPipelineResponseProto(), block),
-        request.clientName,
+        as_text(request.clientName),
         from_extended_block(request.block),
     )
 
@@ -130,7 +130,7 @@ def update_pipeline(call: IncomingCall, request: pb.UpdatePipelineRequestProto) 
     call.run(
         pipelines.update_pipeline,
         encode_nothing,
-        request.clientName,
+        as_text(request.clientName),
         from_extended_block(request.oldBlock),
         from_extended_block(request.newBlock),
         targets,
@@ -143,7 +143,7 @@ def abandon_block(call: IncomingCall, request: pb.AbandonBlockRequestProto) -> N
         file_blocks.abandon_block,
         encode_nothing,
         _parse(request.src),
-        request.holder,
+        as_text(request.holder),
         from_extended_block(request.b),
         InodeId(request.fileId),
     )
@@ -165,11 +165,11 @@ def fsync(call: IncomingCall, request: pb.FsyncRequestProto) -> None:
 def complete(call: IncomingCall, request: pb.CompleteRequestProto) -> None:
     path, file_id = _parse(request.src), InodeId(request.fileId)
     if not request.HasField("last"):  # of an empty file: there is nothing to wait for
-        call.run(files.complete, encode_bool, path, request.clientName, None, file_id)
+        call.run(files.complete, encode_bool, path, as_text(request.clientName), None, file_id)
         return
     call.namenode.safe_mode.check_off("complete", (path,))
     last = from_extended_block(request.last)
-    Completion(call, path, request.clientName, last, file_id).attempt()
+    Completion(call, path, as_text(request.clientName), last, file_id).attempt()
 
 
 class Completion:
@@ -213,7 +213,7 @@ class Completion:
 
 @CALLS.handler
 def renew_lease(call: IncomingCall, request: pb.RenewLeaseRequestProto) -> None:
-    call.run(leases.renew_lease, encode_nothing, request.clientName)
+    call.run(leases.renew_lease, encode_nothing, as_text(request.clientName))
 
 
 def _encode_block(
@@ -221,7 +221,7 @@ def _encode_block(
     response: pb.AddBlockResponseProto
     | pb.GetAdditionalDatanodeResponseProto
     | pb.UpdateBlockForPipelineResponseProto,
-    located: file_blocks.LocatedBlock,
+    located: answers.LocatedBlock,
 ) -> bytes:
     fill_block_to_write(response.block, call.namenode, located)
     return response.SerializeToString()

@@ -29,9 +29,9 @@ from cairnfs.namesystem import (
     rename,
     symlinks,
 )
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.rename import RenameOption
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.wire.proto import acl_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.protocols import CLIENT_PROTOCOL, as_text

@@ -28,7 +28,7 @@ from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.open_files import OpenFile, get_open_files
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.wire.proto import client_namenode_pb2 as pb
-from cairnfs.wire.protocols import CLIENT_PROTOCOL
+from cairnfs.wire.protocols import CLIENT_PROTOCOL, as_text
 
 CALLS = Service(CLIENT_PROTOCOL)
 
@@ -59,7 +59,7 @@ def append(call: IncomingCall, request: pb.AppendRequestProto) -> None:
         appending.append,
         finish,
         path,
-        request.clientName,
+        as_text(request.clientName),
         request.flag,
         _choose_replicas(call.namenode, "append", path),
         call.namenode.lease_soft_limit_ms,
@@ -73,7 +73,7 @@ def truncate(call: IncomingCall, request: pb.TruncateRequestProto) -> None:
     arguments = (
         path,
         to_signed(request.newLength),
-        request.clientName,
+        as_text(request.clientName),
         _choose_replicas(call.namenode, "truncate", path),
         call.namenode.lease_soft_limit_ms,
     )
@@ -84,7 +84,9 @@ def truncate(call: IncomingCall, request: pb.TruncateRequestProto) -> None:
 def recover_lease(call: IncomingCall, request: pb.RecoverLeaseRequestProto) -> None:
     path = _parse(request.src)
     waiting = _Waiting(call, path)
-    run_or_release(call, lease_recovery.recover_lease, waiting.told, path, request.clientName)
+    run_or_release(
+        call, lease_recovery.recover_lease, waiting.told, path, as_text(request.clientName)
+    )
 
 
 class _Waiting:

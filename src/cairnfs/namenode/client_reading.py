@@ -10,7 +10,7 @@ from cairnfs.namenode.datanode_protocol import run_bad_blocks
 from cairnfs.namenode.messages import encode_listing, encode_page, to_signed
 from cairnfs.namenode.responses import NOTHING, encode_bool, fill_status
 from cairnfs.namenode.service import IncomingCall, Service
-from cairnfs.namesystem import attributes, file_blocks, files, listings, located
+from cairnfs.namesystem import answers, attributes, files, listings, located
 from cairnfs.namesystem.located import BatchedListing, LocatedListing, LocatedStatus
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -32,7 +32,7 @@ def is_file_closed(call: IncomingCall, request: pb.IsFileClosedRequestProto) -> 
 
 @CALLS.handler
 def get_block_locations(call: IncomingCall, request: pb.GetBlockLocationsRequestProto) -> None:
-    def encode(located: file_blocks.LocatedBlocks) -> pb.GetBlockLocationsResponseProto:
+    def encode(located: answers.LocatedBlocks) -> pb.GetBlockLocationsResponseProto:
         if located.access_time_is_stale and not call.namenode.safe_mode.is_on:
             # To read is not refused because this cannot be written.
             call.start(attributes.update_access_time, _ignore, located.inode_id)

@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 RECEIVED_BYTES_MAX: Final = 64 << 10  # in one read
 READY_MAX: Final = 256  # sockets that are told of by one look
-LOOKS_MAX: Final = 4  # for who has sent something, before the event loop goes on,
+LOOKS_MAX = 4  # for who has sent something, before the event loop goes on,
 LOOKS_LIMIT_S: Final = 0.001  # and none after that: whoever sends without a pause has his share
 LOOK_LIMIT_S: Final = 0.005  # the rest of those who are ready come after the event loop's next turn
 ACCEPTED_MAX: Final = 64  # by one look
-ACCEPT_AGAIN_S: Final = 1.0  # after a failure, as when there are no descriptors left
+ACCEPT_AGAIN_S = 1.0  # after a failure, as when there are no descriptors left
 BACKLOG: Final = 256  # ipc.server.listen.queue.size
 
 _IN: Final = select.EPOLLIN

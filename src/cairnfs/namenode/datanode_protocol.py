@@ -32,7 +32,7 @@ from cairnfs.namenode.messages import to_signed
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem import block_recovery
-from cairnfs.namesystem.file_blocks import LocatedBlock
+from cairnfs.namesystem.answers import LocatedBlock
 from cairnfs.wire.proto import datanode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2, hdfs_server_pb2
 from cairnfs.wire.protocols import DATANODE_LIFELINE_PROTOCOL, DATANODE_PROTOCOL, as_text

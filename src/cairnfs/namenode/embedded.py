@@ -22,6 +22,7 @@ from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem import (
     acl_operations,
+    answers,
     append,
     attributes,
     concat,
@@ -43,12 +44,12 @@ from cairnfs.namesystem import (
     xattrs,
 )
 from cairnfs.namesystem.acls import parse_spec
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.inheritance import name_of
 from cairnfs.namesystem.inodes import AclEntry, Inode, InodeId
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.quota_operations import QUOTA_DONT_SET
 from cairnfs.namesystem.rename import RenameOption
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.namesystem.xattr_explanation import Explanation
 from cairnfs.transaction.calls import Operation, R
 from cairnfs.transaction.runner import RunnerStatistics, stopped
@@ -170,7 +171,7 @@ class ClientProtocol(SnapshotCalls):
     ) -> listings.Listing | None:
         return self._call(listings.get_listing, FsPath.parse(path), start_after, limit)
 
-    def get_content_summary(self, path: str) -> directories.ContentSummary:
+    def get_content_summary(self, path: str) -> answers.ContentSummary:
         return self._call(directories.get_content_summary, FsPath.parse(path))
 
     # Files.
@@ -202,7 +203,7 @@ class ClientProtocol(SnapshotCalls):
 
     def add_block(
         self, path: str, previous: Block | None = None, file_id: int = 0
-    ) -> file_blocks.LocatedBlock:
+    ) -> answers.LocatedBlock:
         return self._call(
             file_blocks.add_block,
             FsPath.parse(path),
@@ -256,7 +257,7 @@ class ClientProtocol(SnapshotCalls):
 
     def get_block_locations(
         self, path: str, offset_bytes: int = 0, length_bytes: int = LENGTH_MAX_BYTES
-    ) -> file_blocks.LocatedBlocks:
+    ) -> answers.LocatedBlocks:
         found = self._call(
             located.get_block_locations, FsPath.parse(path), offset_bytes, length_bytes
         )

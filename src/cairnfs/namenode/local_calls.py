@@ -7,7 +7,7 @@ each is checked and run; only their answer is awaited instead of sent.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf.message import Message
 
@@ -18,6 +18,15 @@ from cairnfs.namenode.service import IncomingCall, Response, as_told
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.wire import rpc
 from cairnfs.wire.protocols import Method
+
+NO_HEADER: Final = rpc.CallHeader(
+    client_id=b"",
+    retry_count=0,
+    caller_context=None,
+    caller_signature=b"",
+    state_id=None,
+    reply_tail=b"",
+)
 
 
 async def call_locally(
@@ -56,12 +65,19 @@ class LocalConnection:
 
 
 class LocalCall(IncomingCall):
-    """A call whose answer somebody here waits for.  It is never a retry."""
+    """A call whose answer somebody here waits for.  As a rule nobody could tell it from others."""
 
     __slots__ = ("answered",)
 
-    def __init__(self, connection: LocalConnection, method: Method, caller: Caller) -> None:
-        super().__init__(connection, rpc.Call(0, method, b"", _HEADER), caller)
+    def __init__(
+        self,
+        connection: LocalConnection,
+        method: Method,
+        caller: Caller,
+        call_id: int = 0,
+        header: rpc.CallHeader = NO_HEADER,
+    ) -> None:
+        super().__init__(connection, rpc.Call(call_id, method, b"", header), caller)
         self.answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
     def answer(self, response: Response) -> None:
@@ -75,13 +91,3 @@ class LocalCall(IncomingCall):
         self.note_end(b"", told)
         if not self.answered.done():
             self.answered.set_exception(told)
-
-
-_HEADER = rpc.CallHeader(
-    client_id=b"",
-    retry_count=0,
-    caller_context=None,
-    caller_signature=b"",
-    state_id=None,
-    reply_tail=b"",
-)

@@ -11,7 +11,7 @@ from cairnfs.blocks.policies import StoragePolicy
 from cairnfs.blocks.records import StorageType
 from cairnfs.namenode.responses import NOTHING, encode_first_field, encode_status
 from cairnfs.namesystem.acl_operations import AclStatus
-from cairnfs.namesystem.directories import ContentSummary
+from cairnfs.namesystem.answers import ContentSummary
 from cairnfs.namesystem.inodes import AclEntry, Inode, Quota
 from cairnfs.namesystem.listings import Listing, Page, describe_page
 from cairnfs.namesystem.quota_operations import QuotaUsage

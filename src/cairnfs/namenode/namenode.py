@@ -120,18 +120,22 @@ class NameNode:
         return namenode
 
     async def stop(self) -> None:
-        """Finish what was called, leave the others in good order."""
-        try:
-            await self.safe_mode.stop()
-            await self._duties.stop()
-            await self._runner.close()
-        finally:
+        """Finish what was called, leave the others in good order; all of it, whatever fails."""
+        failures: list[BaseException] = []
+        for step in (self._finish_work, self.membership.leave, self.store.close):
             try:
-                await self.membership.leave()
-            finally:
-                await self.store.close()
-                if self.audit is not None:
-                    self.audit.close()
+                await step()
+            except BaseException as error:
+                failures.append(error)
+        if self.audit is not None:
+            self.audit.close()
+        if failures:
+            raise failures[0]
+
+    async def _finish_work(self) -> None:
+        await self.safe_mode.stop()
+        await self._duties.stop()
+        await self._runner.close()
 
     def caller(self, user: str, groups: tuple[str, ...] = (), address: str = "") -> Caller:
         """Who calls, with the rights that this namespace gives them."""

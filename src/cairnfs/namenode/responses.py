@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.inodes import Kind
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.wire.framing import encode_delimited, encode_varint
 from cairnfs.wire.proto import hdfs_pb2
 

@@ -203,11 +203,15 @@ class SafeMode:
         try:
             while self._to_count and self._is_starting:
                 storage = min(self._to_count)
+                is_counted = False
                 try:
                     await self._count_storage(storage)
-                    self._to_count.discard(storage)
+                    is_counted = True
                 except HdfsError as error:
                     log.warning("blocks could not be counted: %s; it is tried again", error)
+                if is_counted:
+                    self._to_count.discard(storage)
+                else:
                     await asyncio.sleep(COUNT_AGAIN_S)
         except Exception:
             log.exception("blocks could not be counted; `dfsadmin -safemode leave` ends it")

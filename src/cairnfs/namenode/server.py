@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 CALLS_UNDER_WAY_MAX: Final = 128  # of one connection
 CALLS_AT_ONCE_MAX: Final = 32  # of one connection, before others have their turn
 UNSENT_BYTES_MAX: Final = 4 << 20  # of one connection, and what the calls under way add to it
-IDLE_LIMIT_S: Final = 20.0  # twice ipc.client.connection.maxidletime
+IDLE_LIMIT_S = 20.0  # twice ipc.client.connection.maxidletime
 IDLE_CONNECTIONS_MAX: Final = 4000  # ipc.client.idlethreshold: as many may be idle for longer,
-IDLE_PART_MAX: Final = 0.5  # or this part of the descriptors that we may have
+IDLE_PART_MAX = 0.5  # or this part of the descriptors that we may have
 DEAF_SWEEPS_MAX: Final = (
     15  # five minutes, in which a client has read nothing of what it has asked for
 )

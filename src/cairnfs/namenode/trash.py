@@ -18,12 +18,12 @@ from cairnfs.clock import Clock
 from cairnfs.config import TrashSettings
 from cairnfs.errors import FileAlreadyExistsException, HdfsError, UnresolvedPathException
 from cairnfs.namenode.safe_mode import SafeMode
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.delete import delete
 from cairnfs.namesystem.listings import get_listing
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.rename import RenameOption, rename2
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.transaction.calls import Call, Operation, R
 from cairnfs.transaction.runner import Runner, run
 

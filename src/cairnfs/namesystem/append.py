@@ -11,13 +11,14 @@ from cairnfs.blocks.records import Block, BlockState, StorageNumber, block_key
 from cairnfs.blocks.reports import good_replicas
 from cairnfs.errors import FileAlreadyExistsException, FileNotFoundException, IOException
 from cairnfs.namesystem import leases
+from cairnfs.namesystem.answers import FileStatus, LocatedBlock
 from cairnfs.namesystem.block_copies import (
     BlockCopyNeeded,
     must_be_copied,
     new_copy_of,
     replace_last_block,
 )
-from cairnfs.namesystem.file_blocks import LocatedBlock, last_block
+from cairnfs.namesystem.file_blocks import last_block
 from cairnfs.namesystem.files import CreateFlag
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lease_recovery import check_not_being_written
@@ -25,7 +26,7 @@ from cairnfs.namesystem.lookup import Lookup, key_of, resolve_to_write
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.quotas import change_file
-from cairnfs.namesystem.status import FileStatus, status_of
+from cairnfs.namesystem.status import status_of
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
@@ -41,7 +42,7 @@ class LastBlockWithStatus(msgspec.Struct, frozen=True, array_like=True, gc=False
     status: FileStatus
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=LastBlockWithStatus)
 def append(
     tx: Transaction,
     caller: Caller,

@@ -7,6 +7,7 @@ the target, so nothing is left to be reclaimed.
 from __future__ import annotations
 
 from functools import partial
+from types import NoneType
 
 import msgspec
 
@@ -32,7 +33,7 @@ from cairnfs.transaction.rows import ask_all
 from cairnfs.transaction.transaction import Transaction
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=NoneType)
 def concat(tx: Transaction, caller: Caller, target: FsPath, *sources: FsPath) -> None:
     """Move the blocks of `sources`, in their order, to the end of `target`."""
     if not sources:

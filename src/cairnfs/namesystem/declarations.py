@@ -9,6 +9,7 @@ TxIDs that were written for one kind mean something else for another, also in sn
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Final
 
 import msgspec
@@ -38,7 +39,7 @@ _ROOT: Final = FsPath.parse("/")
 _DECLARABLE: Final = (XAttrNamespace.USER, XAttrNamespace.TRUSTED)
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=NoneType)
 def declare_xattr(tx: Transaction, caller: Caller, name: XAttrName, kind: str) -> None:
     """Declare of which kind the attributes of a name are; local, as all are, forgets it.
 

@@ -43,7 +43,7 @@ _INODES: Final = Table.INODES
 _WRITE: Final = Access.WRITE.value
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=bool)
 def delete(tx: Transaction, caller: Caller, path: FsPath, recursive: bool) -> bool:
     """Remove a path; False if there is nothing to remove, or it is the root."""
     if path.is_exactly_reserved:

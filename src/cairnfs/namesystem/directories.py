@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import msgspec
-
 from cairnfs.errors import (
     AccessControlException,
     FileAlreadyExistsException,
@@ -20,6 +18,7 @@ from cairnfs.errors import (
     MaxDirectoryItemsExceededException,
 )
 from cairnfs.namesystem.acls import inherit_default
+from cairnfs.namesystem.answers import ContentSummary, FileStatus
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind, Quota
 from cairnfs.namesystem.layers import totals_of
 from cairnfs.namesystem.lookup import (
@@ -41,36 +40,19 @@ from cairnfs.namesystem.paths import (
 from cairnfs.namesystem.permissions import Access, Caller, valid_mode
 from cairnfs.namesystem.policy_changes import policy_to_tell
 from cairnfs.namesystem.quotas import ONE_DIRECTORY, add_entry, data_of, reported_quota
-from cairnfs.namesystem.status import FileStatus, status_of
+from cairnfs.namesystem.status import status_of
 from cairnfs.namesystem.subtree_access import check_subtree_access
 from cairnfs.store.base import Count
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
-DIRECTORY_ITEMS_MAX: Final = 1024 * 1024  # dfs.namenode.fs-limits.max-directory-items
+DIRECTORY_ITEMS_MAX = 1024 * 1024  # dfs.namenode.fs-limits.max-directory-items
 ITEMS_MARGIN: Final = 100_000  # more than a directory can grow by while a number is peeked at
 
 _CHILDREN: Final = int(Count.CHILDREN)
 _DIRECTORY: Final = Kind.DIRECTORY
 _WRITE: Final = Access.WRITE.value
 _READ_EXECUTE: Final = Access.READ_EXECUTE.value
-
-
-class ContentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is at and below a path."""
-
-    length_bytes: int
-    files: int
-    directories: int
-    symlinks: int
-    space_bytes: int
-    quota: Quota
-    type_bytes: tuple[int, ...]  # SSD, DISK, ARCHIVE, PROVIDED, NVDIMM
-
-    @property
-    def inodes(self) -> int:
-        """What counts against a namespace quota."""
-        return self.files + self.directories + self.symlinks
 
 
 @operation()

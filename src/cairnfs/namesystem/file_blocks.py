@@ -12,7 +12,6 @@ process, who keep data elsewhere) is complete on its writer's word.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import msgspec
 
@@ -35,6 +34,7 @@ from cairnfs.errors import (
     NotReplicatedYetException,
 )
 from cairnfs.namesystem import leases
+from cairnfs.namesystem.answers import LocatedBlock
 from cairnfs.namesystem.delete import detach_blocks
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.lookup import Lookup, key_of
@@ -48,37 +48,12 @@ from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
-BLOCKS_MAX: Final = 10_000  # dfs.namenode.fs-limits.max-blocks-per-file
+BLOCKS_MAX = 10_000  # dfs.namenode.fs-limits.max-blocks-per-file
 
 
 ChooseTargets = Callable[[Inode, int], tuple[StorageNumber, ...]]
 """Chooses storages for a new block of a file, by the number of the storage policy that it has;
 raises IOException if there are too few."""
-
-
-class LocatedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A block, where in the file it begins, and where its replicas are or are being written."""
-
-    block: Block
-    offset_bytes: int
-    storages: tuple[StorageNumber, ...] = ()
-    is_corrupt: bool = False  # it has replicas, and all of them are bad
-
-    @property
-    def end_bytes(self) -> int:
-        return self.offset_bytes + self.block.length_bytes
-
-
-class LocatedBlocks(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The blocks of a range of a file, and what a reader has to know of the whole."""
-
-    inode_id: InodeId
-    length_bytes: int  # without a block that is being written
-    under_construction: bool
-    blocks: list[LocatedBlock]
-    last: LocatedBlock | None
-    last_is_complete: bool
-    access_time_is_stale: bool
 
 
 @operation()

@@ -21,6 +21,7 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.acls import Acl, inherit_default
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.delete import detach
 from cairnfs.namesystem.directories import add_directories, add_inode, implied_mode
 from cairnfs.namesystem.file_blocks import (
@@ -49,7 +50,7 @@ from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
 from cairnfs.namesystem.policy_changes import is_used, policy_id_at
 from cairnfs.namesystem.quotas import ONE_FILE, add_entry, change_file
 from cairnfs.namesystem.snapshots import check_without_snapshots
-from cairnfs.namesystem.status import FileStatus, new_status
+from cairnfs.namesystem.status import new_status
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -79,7 +80,7 @@ _WRITE: Final = Access.WRITE.value
 _FILE: Final = Kind.FILE
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=FileStatus)
 def create(
     tx: Transaction,
     caller: Caller,

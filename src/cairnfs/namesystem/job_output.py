@@ -62,7 +62,7 @@ class Committed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     removed: int
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=Committed)
 def commit_output(
     tx: Transaction, caller: Caller, src: FsPath, dst: FsPath, mode: int
 ) -> Committed:

@@ -15,6 +15,7 @@ from cairnfs.errors import (
     FileNotFoundException,
     IllegalArgumentException,
 )
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.directories import reserved_status
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layered_children import children_of
@@ -23,7 +24,7 @@ from cairnfs.namesystem.lookup import resolve, resolve_to_read
 from cairnfs.namesystem.paths import DOT_INODES, RAW, FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.policy_changes import policies_of_page, policy_to_tell
-from cairnfs.namesystem.status import FileStatus, describe
+from cairnfs.namesystem.status import describe
 from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation

@@ -14,9 +14,10 @@ import msgspec
 from cairnfs.blocks.records import Block, block_key
 from cairnfs.blocks.reports import need_replicas
 from cairnfs.errors import FileNotFoundException, HdfsError, IllegalArgumentException
+from cairnfs.namesystem.answers import FileStatus, LocatedBlock, LocatedBlocks
 from cairnfs.namesystem.attributes import access_time_is_stale
 from cairnfs.namesystem.directories import get_file_info
-from cairnfs.namesystem.file_blocks import LocatedBlock, LocatedBlocks, find_replicas
+from cairnfs.namesystem.file_blocks import find_replicas
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.layers import child_of, rows_of_blocks
 from cairnfs.namesystem.listings import LISTING_LIMIT, Listing, get_listing
@@ -24,7 +25,6 @@ from cairnfs.namesystem.lookup import Lookup, file_at, resolve, resolve_to_read
 from cairnfs.namesystem.past_blocks import blocks_now, need_blocks
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.namesystem.xattrs import check_readable_by_superuser
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.rows import ask_all

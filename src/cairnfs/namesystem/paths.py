@@ -10,7 +10,7 @@ caller ask about any path.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from cairnfs.errors import (
     FileNotFoundException,
@@ -76,6 +76,9 @@ class FsPath:
 
     def __repr__(self) -> str:
         return f"FsPath({self.text!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FsPath, (self.text, self.components, self.snapshot_index, self.is_reserved)
 
     def __str__(self) -> str:
         return self.text

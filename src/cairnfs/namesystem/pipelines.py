@@ -7,6 +7,7 @@ last one is in its row: so a recovery, whose stamp is greater still, is refused 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import NoneType
 
 import msgspec
 
@@ -14,12 +15,8 @@ from cairnfs.blocks.holding import newest_row, put_block
 from cairnfs.blocks.records import Block, GenerationStamp, StorageNumber, block_key
 from cairnfs.errors import IOException
 from cairnfs.namesystem import leases
-from cairnfs.namesystem.file_blocks import (
-    ChooseTargets,
-    LocatedBlock,
-    count_open_bytes,
-    last_block,
-)
+from cairnfs.namesystem.answers import LocatedBlock
+from cairnfs.namesystem.file_blocks import ChooseTargets, count_open_bytes, last_block
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.lookup import Lookup, path_of, resolve
 from cairnfs.namesystem.paths import FsPath
@@ -60,7 +57,7 @@ def update_block_for_pipeline(
     return LocatedBlock(stamped, file.length_bytes, last.targets)
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=NoneType)
 def update_pipeline(
     tx: Transaction,
     caller: Caller,

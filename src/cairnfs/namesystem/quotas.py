@@ -44,7 +44,7 @@ ONE_SYMLINK: Final[Counts] = ((int(Count.SYMLINKS), 1), (int(Count.INODES), 1))
 INT64_END: Final = 2**63
 SPACE_MAX_BYTES: Final = 2**62
 COPIED_BYTES_MAX: Final = 2**60
-COPIED_INODES_MAX: Final = 2**40
+COPIED_INODES_MAX = 2**40
 _LARGE_BYTES: Final = 2**36  # less than that would take millions of calls to overflow a counter
 
 _BYTES: Final = tuple(int(count) for count in Count if count.name.endswith("_BYTES"))

@@ -7,6 +7,7 @@ changes what every path below it means: it runs alone.
 from __future__ import annotations
 
 import enum
+from types import NoneType
 from typing import Final
 
 from msgspec.structs import replace
@@ -57,7 +58,7 @@ _TO_TRASH: Final = RenameOption.TO_TRASH.value
 _WRITE: Final = Access.WRITE.value
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=bool)
 def rename(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath) -> bool:
     """The old rename: into `dst` if that is a directory; False instead of most errors."""
     dst.check_length("rename")
@@ -83,7 +84,7 @@ def rename(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath) -> bool:
     return True
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=NoneType)
 def rename2(tx: Transaction, caller: Caller, src: FsPath, dst: FsPath, options: int) -> None:
     """Rename as POSIX does; every failure is an error that says why.
 

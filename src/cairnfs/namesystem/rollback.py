@@ -12,6 +12,7 @@ they were, as they were.  A roll-back that would remove one of them is refused. 
 from __future__ import annotations
 
 import itertools
+from types import NoneType
 from typing import NamedTuple
 
 import msgspec
@@ -79,7 +80,7 @@ _KEPT = (
 )
 
 
-@operation(at_most_once=True, solitary=True)
+@operation(stored_reply=str, solitary=True)
 def rollback_snapshot(
     tx: Transaction, caller: Caller, path: FsPath, name: str, safety: str = ""
 ) -> str:
@@ -102,7 +103,7 @@ def rollback_snapshot(
     return roll_back(tx, lookup, inode, snapshot, safety)
 
 
-@operation(at_most_once=True, solitary=True)
+@operation(stored_reply=tuple[str, ...], solitary=True)
 def rollback_snapshots(
     tx: Transaction, caller: Caller, paths: tuple[FsPath, ...], name: str, safety: str
 ) -> tuple[str, ...]:
@@ -200,7 +201,7 @@ def find_nested(tx: Transaction, lookup: Lookup, top: Inode, snapshot: Snapshot)
     return [Nested(*found, way) for found, way in zip(below, ways, strict=True)]
 
 
-@operation(at_most_once=True, solitary=True)
+@operation(stored_reply=NoneType, solitary=True)
 def clone_snapshot(
     tx: Transaction, caller: Caller, path: FsPath, name: str, destination: FsPath
 ) -> None:

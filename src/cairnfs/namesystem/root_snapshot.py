@@ -59,7 +59,7 @@ class RootStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
     hindrances: tuple[str, ...]  # what has snapshots of its own, and would be removed
 
 
-@operation(at_most_once=True, solitary=True)
+@operation(stored_reply=RootSnapshot, solitary=True)
 def create_root_snapshot(tx: Transaction, caller: Caller, name: str) -> RootSnapshot:
     """Take the root snapshot; without a name, named by the time."""
     check_superuser(caller, "createRootSnapshot")
@@ -97,7 +97,7 @@ def get_root_snapshot_status(tx: Transaction, caller: Caller) -> RootStatus | No
     )
 
 
-@operation(at_most_once=True, solitary=True)
+@operation(stored_reply=str, solitary=True)
 def rollback_root_snapshot(tx: Transaction, caller: Caller, safety: str) -> str:
     """Make the whole file system what it was; the name of what keeps what it has been."""
     check_superuser(caller, "rollbackRootSnapshot")
@@ -106,7 +106,7 @@ def rollback_root_snapshot(tx: Transaction, caller: Caller, safety: str) -> str:
     return roll_back(tx, lookup, root, _snapshot_of(tx, root, known), safety)
 
 
-@operation(at_most_once=True, solitary=True)
+@operation(stored_reply=tuple[str, ...], solitary=True)
 def finalize_root_snapshot(tx: Transaction, caller: Caller) -> tuple[str, ...]:
     """Nobody will go back: delete the root snapshot, and what its roll-backs kept; their names."""
     check_superuser(caller, "finalizeRootSnapshot")

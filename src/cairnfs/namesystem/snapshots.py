@@ -8,6 +8,7 @@ keeps them.  Deleting one removes its row; what only it needed is reclaimed late
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import NoneType
 
 import msgspec
 
@@ -19,6 +20,7 @@ from cairnfs.errors import (
     SnapshotException,
 )
 from cairnfs.namesystem import inheritance
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId
 from cairnfs.namesystem.lookup import (
     Lookup,
@@ -47,7 +49,7 @@ from cairnfs.namesystem.snapshot_records import (
     snapshot_key,
     snapshottable_key,
 )
-from cairnfs.namesystem.status import FileStatus, describe, status_of
+from cairnfs.namesystem.status import describe, status_of
 from cairnfs.store.base import Count
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
@@ -104,7 +106,7 @@ def disallow_snapshot(tx: Transaction, caller: Caller, path: FsPath) -> None:
         forget_snapshottable(tx, inode)
 
 
-@operation(at_most_once=True, solitary=True)
+@operation(stored_reply=tuple[str, ...], solitary=True)
 def create_snapshots(
     tx: Transaction, caller: Caller, paths: tuple[FsPath, ...], name: str
 ) -> tuple[str, ...]:
@@ -126,7 +128,7 @@ def create_snapshots(
     return tuple(taken.values())
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=NoneType)
 def rename_snapshot(tx: Transaction, caller: Caller, path: FsPath, old: str, new: str) -> None:
     """Give a snapshot another name."""
     lookup, inode = _owned(tx, caller, path)
@@ -150,7 +152,7 @@ def rename_snapshot(tx: Transaction, caller: Caller, path: FsPath, old: str, new
     tx.put(moment, Moment(snapshot.txid, inode.id, new.encode()))
 
 
-@operation(at_most_once=True, solitary=True)
+@operation(stored_reply=NoneType, solitary=True)
 def delete_snapshot(tx: Transaction, caller: Caller, path: FsPath, name: str) -> None:
     """Delete a snapshot; what only it needed is reclaimed in the background."""
     lookup, inode = _owned(tx, caller, path)

@@ -8,41 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
-from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.answers import FileStatus
+from cairnfs.namesystem.inodes import Inode, Kind
 from cairnfs.namesystem.layers import totals_of
 from cairnfs.store.base import Count, Totals
 from cairnfs.transaction.rows import Rows
 
 _CHILDREN: Final = int(Count.CHILDREN)
 _DIRECTORY: Final = Kind.DIRECTORY
-
-
-class FileStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The fields of Hadoop's HdfsFileStatusProto that the namespace decides."""
-
-    kind: Kind
-    name: bytes  # the last component; empty where the caller knows the path
-    length_bytes: int
-    mode: int
-    owner: str
-    group: str
-    mtime_ms: int
-    atime_ms: int
-    target: str | None
-    replication: int
-    block_size_bytes: int
-    id: InodeId
-    children: int
-    has_acl: bool
-    under_construction: bool
-    is_snapshottable: bool = False
-    storage_policy: int = 0  # its number; 0: none was chosen, or the caller does not need it
-
-    @property
-    def is_directory(self) -> bool:
-        return self.kind is _DIRECTORY
 
 
 def status_of(tx: Rows, inode: Inode, name: bytes = b"", storage_policy: int = 0) -> FileStatus:

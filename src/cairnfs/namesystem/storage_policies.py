@@ -7,6 +7,8 @@ directory it comes into.  In HDFS the nearest directory with a policy of its own
 
 from __future__ import annotations
 
+from types import NoneType
+
 from cairnfs.blocks.policies import POLICIES, StoragePolicy, policy_by_name
 from cairnfs.blocks.records import StorageType
 from cairnfs.errors import FileNotFoundException, HadoopIllegalArgumentException
@@ -62,7 +64,7 @@ def unset_storage_policy(tx: Transaction, caller: Caller, path: FsPath) -> None:
     unset_policy(tx, lookup)
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=NoneType)
 def satisfy_storage_policy(tx: Transaction, caller: Caller, path: FsPath) -> None:
     """Have all blocks at and below a path brought to where they belong.
 

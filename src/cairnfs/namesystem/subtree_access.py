@@ -19,10 +19,10 @@ from cairnfs.namesystem.permissions import Caller, check_access, check_sticky
 from cairnfs.store.base import Count
 from cairnfs.transaction.rows import Rows, ask_all
 
-DIRECTORIES_MAX: Final = 1_000_000
+DIRECTORIES_MAX = 1_000_000
 ENTRIES_MAX: Final = 100_000_000
-_PAGE: Final = 1000  # entries of a directory that are read first
-_BATCH: Final = 1000  # directories looked into together at first
+_PAGE = 1000  # entries of a directory that are read first
+_BATCH = 1000  # directories looked into together at first
 
 
 def check_subtree_access(

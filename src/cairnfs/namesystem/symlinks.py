@@ -7,12 +7,15 @@ HDFS has these calls, but leaves them disabled; here they work.
 
 from __future__ import annotations
 
+from types import NoneType
+
 from cairnfs.errors import (
     FileNotFoundException,
     InvalidPathException,
     IOException,
     UnresolvedPathException,
 )
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.directories import (
     add_directories,
     add_inode,
@@ -29,12 +32,11 @@ from cairnfs.namesystem.lookup import (
 from cairnfs.namesystem.paths import PATH_LENGTH_MAX, FsPath, check_text
 from cairnfs.namesystem.permissions import Access, Caller
 from cairnfs.namesystem.quotas import ONE_SYMLINK, add_entry
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=NoneType)
 def create_symlink(
     tx: Transaction, caller: Caller, target: str, link: FsPath, create_parents: bool
 ) -> None:

@@ -58,7 +58,7 @@ def view_key(number: int) -> Key:
     return (Table.VIEWS, 0, NUMBER.pack(number))
 
 
-@operation(at_most_once=True, solitary=True)
+@operation(stored_reply=View, solitary=True)
 def open_view(
     tx: Transaction,
     caller: Caller,

@@ -19,6 +19,8 @@ two with the same ones are equal; one without any has None.
 
 from __future__ import annotations
 
+from types import NoneType
+
 import msgspec
 
 from cairnfs.errors import (
@@ -96,7 +98,7 @@ def check_readable_by_superuser(caller: Caller, file: Inode, path: FsPath) -> No
 # Changing
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=NoneType)
 def set_xattr(
     tx: Transaction,
     caller: Caller,
@@ -128,7 +130,7 @@ def set_xattr(
         _store(tx, inode, tuple(xattrs))
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=NoneType)
 def remove_xattr(tx: Transaction, caller: Caller, path: FsPath, name: XAttrName) -> None:
     """Remove an attribute, which has to be there.
 
@@ -150,7 +152,7 @@ def remove_xattr(tx: Transaction, caller: Caller, path: FsPath, name: XAttrName)
     _store(tx, inode, _others(inode, name))
 
 
-@operation(at_most_once=True)
+@operation(stored_reply=NoneType)
 def unset_xattr(tx: Transaction, caller: Caller, path: FsPath, name: XAttrName) -> None:
     """Let an inherited attribute be what it is in the directory above, here and below."""
     _check_name(name)

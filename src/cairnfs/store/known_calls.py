@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-CLIENTS_MAX: Final = 10_000  # some of whose calls are known
-KNOWN_MAX: Final = 200_000  # calls of all of them
-KNOWN_OF_CLIENT_MAX: Final = 1024
+CLIENTS_MAX = 10_000  # some of whose calls are known
+KNOWN_MAX = 200_000  # calls of all of them
+KNOWN_OF_CLIENT_MAX = 1024
 _BEFORE_ALL: Final = -(2**63)  # no number of a call is smaller
 
 

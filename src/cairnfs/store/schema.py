@@ -91,7 +91,7 @@ FIRST_INODE_ID: Final = 16386  # the root is 16385
 FIRST_BLOCK_ID: Final = (1 << 30) + 1  # 1073741825, as in HDFS
 FIRST_GENERATION_STAMP: Final = 1001
 
-COUNTERS: Final = {
+COUNTERS = {
     "inode id": FIRST_INODE_ID,
     "block id": FIRST_BLOCK_ID,
     "generation stamp": FIRST_GENERATION_STAMP,

@@ -25,13 +25,13 @@ from cairnfs.store.sqlite_replies import Replies
 from cairnfs.store.sqlite_replies import insert as insert_replies
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 
-_PUT: Final = (
+_PUT = (
     "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (t, a, b) DO UPDATE SET id = excluded.id, since = excluded.since,"
     " data = excluded.data"
 )
 _DELETE: Final = "DELETE FROM records WHERE t = ? AND a = ? AND b = ?"
-_TOUCH: Final = (
+_TOUCH = (
     f"INSERT INTO totals (id, mtime_ms, touched, changed, {', '.join(COUNT_COLUMNS)})"
     f" VALUES ({', '.join('?' * (4 + len(COUNT_COLUMNS)))}) ON CONFLICT (id) DO UPDATE SET"
     " mtime_ms = iif(excluded.touched > 0, excluded.mtime_ms, mtime_ms),"
@@ -47,10 +47,10 @@ _KEEP_STORED: Final = (
 SLICE_ROWS = 256
 """So many rows are brought to the tables before others have their turn: about a millisecond."""
 
-SCANNED_OVER_MAX: Final = 2000
+SCANNED_OVER_MAX = 2000
 """So many rows may wait in a directory that is listed: every page of it looks at all of them."""
 
-SLICE_CLIENTS: Final = 8  # whose replies are brought there together
+SLICE_CLIENTS = 8  # whose replies are brought there together
 
 _KEY: Final = operator.itemgetter(0)
 

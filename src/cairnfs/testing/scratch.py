@@ -18,8 +18,8 @@ from cairnfs.clock import ManualClock
 from cairnfs.config import Control, FormatSettings, NameNodeSettings
 from cairnfs.namenode.embedded import BLOCK_SIZE_BYTES, ClientProtocol, NameNodeThread
 from cairnfs.namenode.opening import format_namespace, sqlite_url
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.permissions import Caller
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.store.schema import FIRST_INODE_ID
 from cairnfs.testing.invariants import (
     Namespace,

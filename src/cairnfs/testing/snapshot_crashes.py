@@ -229,18 +229,12 @@ CASES = {
 # Doing it.
 
 
-class KeyedCall(LocalCall):
+def keyed_call(server: RpcServer, method: Method, *, is_retry: bool) -> LocalCall:
     """A call that says which one it is, and whether it is a retry."""
-
-    __slots__ = ()
-
-    def __init__(self, server: RpcServer, method: Method, *, is_retry: bool) -> None:
-        namenode = server.namenode
-        super().__init__(
-            LocalConnection(server, namenode.superuser), method, namenode.caller(namenode.superuser)
-        )
-        header = rpc.CallHeader(CLIENT_ID, int(is_retry), None, b"", None, b"")
-        self._call = rpc.Call(CALL_ID, method, b"", header)
+    superuser = server.namenode.superuser
+    connection = LocalConnection(server, superuser)
+    header = rpc.CallHeader(CLIENT_ID, int(is_retry), None, b"", None, b"")
+    return LocalCall(connection, method, server.namenode.caller(superuser), CALL_ID, header)
 
 
 async def do_case(namenode: NameNode, case: Case, clock: ManualClock, *, is_retry: bool) -> str:
@@ -253,7 +247,7 @@ async def do_case(namenode: NameNode, case: Case, clock: ManualClock, *, is_retr
         return ""
     assert case.method is not None
     server = RpcServer(namenode, (CLIENT_SERVICE, CAIRN_SERVICE))
-    call = KeyedCall(server, case.method, is_retry=is_retry)
+    call = keyed_call(server, case.method, is_retry=is_retry)
     call.request = case.request
     try:
         response = server.handlers[case.method](call, case.request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final, Generic, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -44,34 +44,31 @@ class Operation(Generic[R]):
         function: Callable[..., R],
         *,
         mutates: bool,
-        at_most_once: bool,
+        stored_reply: Any,
         solitary: bool,
         walks: bool,
     ) -> None:
         self.function = function
         self.name = function.__name__
         self.mutates = mutates
-        self.at_most_once = at_most_once
+        self.at_most_once = stored_reply is not None
+        self.reply_type = stored_reply
         self.solitary = solitary
         self.walks = walks
-
-    @property
-    def reply_type(self) -> Any:
-        """What the function returns, for reading stored replies back."""
-        return get_type_hints(self.function)["return"]
 
 
 def operation(
     *,
     mutates: bool = True,
-    at_most_once: bool = False,
+    stored_reply: Any = None,
     solitary: bool = False,
     walks: bool = False,
 ) -> Callable[[Callable[..., R]], Operation[R]]:
     """Declare an operation.
 
-    `at_most_once` marks the calls that Hadoop marks so: their reply is stored
-    with the change, and a retry is answered with it instead of running again.
+    `stored_reply` is the type of what the function returns, for the calls that Hadoop marks to be
+    run at most once: their reply is stored with the change, and a retry is answered with it
+    instead of running again.
     `solitary` ones run while nobody else commits, and each commits by itself: so it
     knows its TxID beforehand, and is before or after everything else.
     `walks` marks those that only look, but nearly always at more than a page.  Others that turn
@@ -82,7 +79,7 @@ def operation(
         return Operation(
             function,
             mutates=mutates,
-            at_most_once=at_most_once,
+            stored_reply=stored_reply,
             solitary=solitary,
             walks=walks,
         )

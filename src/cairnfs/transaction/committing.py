@@ -164,17 +164,20 @@ class Committer:
         batch = build_batch(group, now_ms, self._membership.shard, member, validate=self._validate)
         if batch.size == 0 and self._cache is not None:
             return 0  # held reads whose writers were committed before them
+        base: int | None = None
+        unknown: CommitUnknown | None = None
         try:
             base = await commit(batch)
-        except CommitUnknown as unknown:
-            if member is None:
-                raise StoreUnavailableException("the outcome of a commit is unknown") from unknown
-            settled = await self._store.settle(member)
-            if settled is None:
-                # As if it had never been sent: everybody runs again.
-                keys = {key for run in group.runs for key in run.transaction.reads}
-                raise Conflict(list(keys)) from unknown
-            base = settled
+        except CommitUnknown as error:
+            unknown = error
+        if unknown is not None and member is not None:
+            base = await self._store.settle(member)
+        elif unknown is not None:
+            raise StoreUnavailableException("the outcome of a commit is unknown") from unknown
+        if base is None:
+            # As if it had never been sent: everybody runs again.
+            keys = {key for run in group.runs for key in run.transaction.reads}
+            raise Conflict(list(keys)) from unknown
         self._statistics.commits += 1
         self._statistics.committed += len(group.runs)
         return base

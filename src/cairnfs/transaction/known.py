@@ -6,15 +6,13 @@ write to as well, there is what was seen last, which validation confirms or not.
 
 from __future__ import annotations
 
-from typing import Final
-
 from cairnfs.store.base import Found, Reading, Store
 from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.seen_rows import CachedRows, RememberedRows, RowsAtHand
 from cairnfs.transaction.trust import Trust
 from cairnfs.transaction.views import LoadedRows, PeekedTotals, Speculation
 
-CACHE_ENTRIES_MAX: Final = 400_000
+CACHE_ENTRIES_MAX = 400_000
 
 
 class Known:

@@ -10,12 +10,12 @@ NameNode knows: on a shared store whoever recalls it has it confirmed or validat
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from cairnfs.store.base import Key
 from cairnfs.transaction.entries import Entry
 
-MEMOS_MAX: Final = 10_000
+MEMOS_MAX = 10_000
 
 
 class Memo(NamedTuple):

@@ -30,8 +30,11 @@ class Numbers:
         return next
 
     async def reserve(self, counter: str) -> None:
-        async with self._reserving:
+        await self._reserving.acquire()
+        try:
             next, end = self._ranges.get(counter, (0, 0))
             if next >= end:  # nobody else fetched one while we waited
                 first = await self._store.reserve(counter, RANGE)
                 self._ranges[counter] = (first, first + RANGE)
+        finally:
+            self._reserving.release()

@@ -23,6 +23,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from cairnfs.clock import Clock
@@ -45,6 +46,7 @@ from cairnfs.transaction.runner import (
     Membership,
     Prefetch,
     RunnerStatistics,
+    in_transaction,
     stopped,
 )
 from cairnfs.transaction.transaction import Transaction
@@ -206,19 +208,23 @@ class OptimisticRunner:
         if transaction is None:
             calls = await self._try_from_memory(calls)
         while calls:
+            failure: Exception | None = None
             try:
                 await self._load(calls, transaction)
                 while self._short_of:
                     await self._numbers.reserve(self._short_of.pop())
             except Exception as error:
-                if len(calls) == 1 or isinstance(error, StoreUnavailableException):
-                    self._answer_all(calls, error)
-                else:  # one of them asks for what can't be read: the others must not suffer
-                    for call in calls:
-                        await self._turn([call], transaction)
+                failure = error
+            if failure is None:
+                alone = transaction is not None
+                calls = [call for call in calls if not self._execute(call, alone=alone)]
+            elif len(calls) == 1 or isinstance(failure, StoreUnavailableException):
+                self._answer_all(calls, failure)
                 return
-            alone = transaction is not None
-            calls = [call for call in calls if not self._execute(call, alone=alone)]
+            else:  # one of them asks for what can't be read: the others must not suffer
+                for call in calls:
+                    await self._turn([call], transaction)
+                return
 
     async def _try_from_memory(self, calls: list[Call]) -> list[Call]:
         """Run what may be run on rows that were seen before; returns the other calls."""
@@ -260,20 +266,21 @@ class OptimisticRunner:
         """Run the calls that need it while nobody else can commit."""
         calls = self._next_alone()
         self.statistics.ran_alone += len(calls)
-        is_solitary = calls[0].operation.solitary
         try:
-            async with self._store.transaction() as transaction:
-                txid = await transaction.take_clock()
-                self._next_txid = txid + 1 if is_solitary else None
-                await self._turn(await self._not_run_before(calls), transaction)
-                await self._committer.commit(transaction.commit)
+            await in_transaction(self._store, partial(self._run_alone, calls))
         except Exception as error:
             self._committer.give_up(error)
             self._answer_all(self._stranded(calls), error)
         finally:
             self._next_txid = None
-        if is_solitary:
+        if calls[0].operation.solitary:
             await self._refresh_moments()
+
+    async def _run_alone(self, calls: list[Call], transaction: StoreTransaction) -> None:
+        txid = await transaction.take_clock()
+        self._next_txid = txid + 1 if calls[0].operation.solitary else None
+        await self._turn(await self._not_run_before(calls), transaction)
+        await self._committer.commit(transaction.commit)
 
     def _next_alone(self) -> list[Call]:
         """The calls to run alone next: all up to one that is solitary, or that one."""

@@ -6,7 +6,8 @@ transaction and to a moment of the past, `PastRows`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from cairnfs.store.base import FOREVER, Key, Reading, Scan, Stored, Totals, join_readings
@@ -137,18 +138,17 @@ def find_lacking(view: LookableAt, reading: Reading) -> Reading:
 
 
 def _lacking(view: Lookable, reading: Reading) -> Reading:
-
-    def lacking(ask: Callable[[T], object], items: Iterable[T]) -> Iterator[T]:
-        for item in items:
-            try:
-                ask(item)
-            except Missing:
-                yield item
+    def is_lacking(ask: Callable[[], object]) -> bool:
+        try:
+            ask()
+        except Missing:
+            return True
+        return False
 
     return Reading(
-        keys=list(lacking(view.entry, reading.keys)),
-        totals=list(lacking(view.totals, reading.totals)),
-        ids=list(lacking(lambda pair: view.keys_of_id(*pair), reading.ids)),
+        keys=[key for key in reading.keys if is_lacking(partial(view.entry, key))],
+        totals=[id for id in reading.totals if is_lacking(partial(view.totals, id))],
+        ids=[pair for pair in reading.ids if is_lacking(partial(view.keys_of_id, *pair))],
     )
 
 

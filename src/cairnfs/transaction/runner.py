@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cairnfs.errors import StandbyException
-from cairnfs.store.base import Reading
+from cairnfs.store.base import Reading, Store, StoreTransaction
 from cairnfs.store.batches import Member
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.hints import Hints
@@ -132,6 +132,12 @@ async def run(runner: Runner, call: Call) -> Any:
     call.done = done
     runner.submit(call)
     return await answer
+
+
+async def in_transaction(store: Store, work: Callable[[StoreTransaction], Awaitable[None]]) -> None:
+    """Do it in a transaction of the store."""
+    async with store.transaction() as transaction:
+        await work(transaction)
 
 
 def stopped() -> StandbyException:

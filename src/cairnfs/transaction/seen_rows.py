@@ -22,7 +22,7 @@ from cairnfs.transaction.memos import Memos
 from cairnfs.transaction.records import decode_row
 from cairnfs.transaction.rows import PastView
 
-PAGED_ENTRIES_MAX: Final = 50_000
+PAGED_ENTRIES_MAX = 50_000
 
 _INODES: Final = int(Table.INODES)
 

@@ -267,11 +267,12 @@ class Transaction:
         entry = self.reads.get(key, NO_ENTRY)
         if entry.record is None or entry.writer is not None or key[0] not in KEEPS_PAST:
             return False
-        if self.covered is None:
+        covered = self.covered
+        if covered is None:
             latest = self.get(LATEST_KEY)
             self.cover(0 if latest is None else latest.txid)
-            assert self.covered is not None
-        return entry.since <= self.covered
+            return self.is_held(key)
+        return entry.since <= covered
 
     def forget_past(self, key: Key, until: int) -> None:
         """Remove a version of the past, which nobody needs any more."""

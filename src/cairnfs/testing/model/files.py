@@ -17,8 +17,8 @@ from cairnfs.errors import (
     LeaseExpiredException,
 )
 from cairnfs.namesystem import acls
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.inodes import Kind
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.testing.model.names import (
     check_not_a_link,
     check_parent,

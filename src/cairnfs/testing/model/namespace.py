@@ -12,8 +12,8 @@ from cairnfs.errors import (
     PathIsNotEmptyDirectoryException,
     UnresolvedPathException,
 )
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.inodes import InodeId, Kind
-from cairnfs.namesystem.status import FileStatus
 from cairnfs.testing.model.names import (
     check_length,
     check_not_a_link,

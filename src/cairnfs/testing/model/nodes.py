@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.namesystem.inodes import AclEntry, InodeId, Kind, Quota
-from cairnfs.namesystem.status import FileStatus
 
 
 @dataclass(frozen=True)

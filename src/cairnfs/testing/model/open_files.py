@@ -8,7 +8,7 @@ from cairnfs.errors import (
     FileNotFoundException,
     HadoopIllegalArgumentException,
 )
-from cairnfs.namesystem.status import FileStatus
+from cairnfs.namesystem.answers import FileStatus
 from cairnfs.testing.model.files import FileCalls
 from cairnfs.testing.model.names import existing_file
 from cairnfs.testing.model.nodes import ModelBlock, Node, User, status_of
