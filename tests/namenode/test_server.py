@@ -117,6 +117,7 @@ def test_a_client_that_does_not_read_costs_bounded_memory(server: RunningServer)
         assert len(deaf.wait(3 * CALLS_UNDER_WAY_MAX).dirList.partialListing) == 500
 
 
+@pytest.mark.interpreted
 def test_a_connection_that_is_lost_leaves_nothing_behind(server: RunningServer) -> None:
     """Not even until the collector comes, which is rarely: a client may have asked for much."""
     scratch = server.scratch
@@ -135,6 +136,7 @@ def test_a_connection_that_is_lost_leaves_nothing_behind(server: RunningServer) 
         gc.enable()
 
 
+@pytest.mark.interpreted
 def test_whoever_asks_for_much_at_once_does_not_keep_others_waiting(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
