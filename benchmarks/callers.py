@@ -207,7 +207,9 @@ class _Window:
 class _NoRunner:
     """Answers at the next turn of the loop and does nothing else."""
 
-    statistics = RunnerStatistics()
+    def __init__(self) -> None:
+        self.statistics = RunnerStatistics()
+        self.receive_waiting: Callable[[], None] | None = None
 
     def submit(self, call: Call) -> None:
         asyncio.get_running_loop().call_soon(call.finish, None, None)

@@ -8,6 +8,7 @@ import multiprocessing
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 from benchmarks.machine import ServerCpu
@@ -171,7 +172,8 @@ class _Filling:
 
     async def _commit(self) -> None:
         touches = [Touch(id, counts, self._now_ms, 1) for id, counts in self._counts.items()]
-        batch = Batch(size=1, now_ms=self._now_ms, puts=sorted(self._puts), touches=touches)
+        puts = sorted(self._puts, key=attrgetter("key"))
+        batch = Batch(size=1, now_ms=self._now_ms, puts=puts, touches=touches)
         await self._store.commit(batch)
         self._puts = []
         self._counts = {}

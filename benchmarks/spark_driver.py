@@ -121,8 +121,8 @@ def _stages(spark: SparkSession) -> list[dict[str, Any]]:
 
 
 def render(figures: Sequence[Figures]) -> str:
-    names = ("job", "inodes", "s", "stages", "tasks", "sent_kb", "most_sent_kb", "by_tasks")
-    names = (*names, "driver_heap_mb", "driver_python_mb")
+    sent = ("sent_kb", "most_sent_kb", "by_tasks")
+    names = ("job", "inodes", "s", "stages", "tasks", *sent, "driver_heap_mb", "driver_python_mb")
     ordered = sorted(figures, key=lambda each: each["job"])
     heads = [name.replace("_", " ") for name in names]
     return table(heads, ([each[name] for name in names] for each in ordered))

@@ -155,8 +155,9 @@ class _Bench:
 
 
 def render(figures: Sequence[Figures]) -> str:
-    names = ("store", "way", "inodes", "rollback_seen_s", "rollback_s", "rollback_cpu_s")
-    names = (*names, "reclaim_s", "reclaim_cpu_s", "driver_python_mb")
+    rollback = ("rollback_seen_s", "rollback_s", "rollback_cpu_s")
+    reclaim = ("reclaim_s", "reclaim_cpu_s", "driver_python_mb")
+    names = ("store", "way", "inodes", *rollback, *reclaim)
     heads = [name.replace("_s", " s").replace("_", " ") for name in names]
     return table(heads, ([each[name] for name in names] for each in figures))
 

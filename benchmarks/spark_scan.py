@@ -45,19 +45,17 @@ Figures = dict[str, Any]
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     with tempfile.TemporaryDirectory(prefix="cairn-bench-", dir=options.directory) as directory:
-        results = {
-            "machine": describe_machine(Path(directory), None),
-            "sizes": [
-                figures
-                for n, inodes in enumerate(options.inodes)
-                for figures in measure(
-                    Path(directory), inodes, options.cores, options.rounds, is_first=n == 0
-                )
-            ],
-        }
-    print(render(results["sizes"]))
+        machine = describe_machine(Path(directory), None)
+        sizes = [
+            figures
+            for n, inodes in enumerate(options.inodes)
+            for figures in measure(
+                Path(directory), inodes, options.cores, options.rounds, is_first=n == 0
+            )
+        ]
+    print(render(sizes))
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(results, indent=1) + "\n")
+    options.json.write_text(json.dumps({"machine": machine, "sizes": sizes}, indent=1) + "\n")
     print(f"\nAll figures: {options.json}")
     return 0
 
@@ -68,7 +66,7 @@ def measure(
     """One namespace, with each number of cores."""
     with Cluster(directory / f"cluster{inodes}", datanodes=0) as cluster:
         directories = fill_cluster(cluster, inodes)
-        found = []
+        found: list[Figures] = []
         for count in cores:
             local = directory / f"spark{inodes}-{count}"
             settings = {
@@ -161,9 +159,10 @@ class _Scan:
 
 def render(sizes: Sequence[Figures]) -> str:
     """A table, and the bar at the largest size up to a million inodes that was measured."""
-    names = ("inodes", "cores", "scan_s", "all_columns_s", "listing_s", "parquet_s")
-    names = (*names, "scan_cpu_s", "listing_cpu_s", "parquet_cpu_s")
-    names = (*names, "times_as_fast", "driver_heap_mb", "driver_python_mb")
+    times = ("scan_s", "all_columns_s", "listing_s", "parquet_s")
+    cpu_times = ("scan_cpu_s", "listing_cpu_s", "parquet_cpu_s")
+    others = ("times_as_fast", "driver_heap_mb", "driver_python_mb")
+    names = ("inodes", "cores", *times, *cpu_times, *others)
     heads = [name.replace("_s", " s").replace("_", " ") for name in names]
     text = table(heads, ([figures[name] for name in names] for figures in sizes))
     judged = max(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import apsw
@@ -95,9 +96,10 @@ class _Changing:
         keeps = [Keep(key, 1) for key in sorted([*gone, *map(key_of, modified)])]
         puts = [self._put(file, replaces=True) for file in modified]
         puts += [self._put(file, replaces=False) for file in new]
+        puts.sort(key=attrgetter("key"))
         touches = [self._touch(id, len(new) - len(gone)) for id in self._above]
         await self._store.commit(
-            Batch(1, self._now_ms, deletes=gone, puts=sorted(puts), keeps=keeps, touches=touches)
+            Batch(1, self._now_ms, deletes=gone, puts=puts, keeps=keeps, touches=touches)
         )
 
     def _put(self, file: Inode, *, replaces: bool) -> Put:
