@@ -41,7 +41,7 @@ check: setup ## lint, formatting and types
 	@$(BIN)/ruff check --quiet $(CHECKED)
 	@$(BIN)/ruff format --quiet --check $(CHECKED) || \
 	    { echo "check: formatting differs; run $(BIN)/ruff format $(CHECKED)" >&2; exit 1; }
-	@$(BIN)/mypy --strict src
+	@$(BIN)/mypy --strict --explicit-package-bases src benchmarks verification
 
 protos: setup ## generate the code of wire/proto from its .proto files
 	@$(BIN)/python scripts/generate-protos
@@ -77,7 +77,7 @@ bench: setup setup-postgres ## run the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 bench-peer: setup setup-java $(if $(COMPILED),compiled) ## measure beside a real Apache HDFS, which is installed for it
-	@PYTHONPATH=$(COMPILED) $(BIN)/python benchmarks/against_hdfs.py $(ARGS)
+	@PYTHONPATH=$(COMPILED) $(BIN)/python -m benchmarks.against_hdfs $(ARGS)
 
 bench-snapshots: setup setup-postgres ## measure snapshots, roll-back, clones and differences
 	@$(BIN)/python -m benchmarks.snapshots $(ARGS)

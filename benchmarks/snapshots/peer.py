@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import cairnfs
-from benchmarks.against_hdfs import RealHdfs, check
 from benchmarks.command import Progress
 from benchmarks.namespaces import SQLITE
+from benchmarks.servers import RealHdfs, check
 from benchmarks.snapshots.bench import TOP, Row, Shelf
 from cairnfs.testing.cluster import Cluster
 
