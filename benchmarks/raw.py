@@ -23,8 +23,8 @@ import asyncpg
 from benchmarks.machine import ServerCpu
 from benchmarks.namespaces import BLOCK_SIZE_BYTES, POSTGRES, Namespaces
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
-from cairnfs.store.base import Key
 from cairnfs.store.postgres_connections import SESSION_SETTINGS
+from cairnfs.store.schema import Key
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 from cairnfs.transaction.records import encode
 

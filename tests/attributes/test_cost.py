@@ -9,8 +9,8 @@ import pytest
 from cairnfs.config import NameNodeSettings
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread, make_namespace
 from cairnfs.namenode.opening import sqlite_url
-from cairnfs.store.base import Found, Key, Reading, Row
-from cairnfs.store.schema import Table
+from cairnfs.store.base import Found, Reading, Row
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.optimistic import OptimisticRunner
 
 DEPTHS = (5, 50)

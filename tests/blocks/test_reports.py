@@ -42,8 +42,7 @@ from cairnfs.blocks.reports import (
     receive_report,
 )
 from cairnfs.config import Control
-from cairnfs.store.base import Key
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import Key, Table
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction

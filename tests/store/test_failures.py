@@ -11,10 +11,11 @@ import pytest
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store import postgres
-from cairnfs.store.base import CommitUnknown, Key, Reading, Row
+from cairnfs.store.base import CommitUnknown, Reading, Row
 from cairnfs.store.batches import Batch, Member, Put
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.store.postgres_connections import describe
+from cairnfs.store.schema import Key
 from cairnfs.testing.postgres_server import PostgresServer
 
 A: Key = (0, 1, b"a")

@@ -11,11 +11,11 @@ import pytest
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import postgres_schema
-from cairnfs.store.base import Conflict, Count, Fenced, Key, LockMode, Reading, Row, Scan
+from cairnfs.store.base import Conflict, Count, Fenced, LockMode, Reading, Row, Scan
 from cairnfs.store.batches import Batch, Bound, Keep, Member, Put, StoredReply, Touch
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.store.postgres_connections import SESSION_SETTINGS, Connections
-from cairnfs.store.schema import NUMBER, SCHEMA_VERSION
+from cairnfs.store.schema import NUMBER, SCHEMA_VERSION, Key
 
 A: Key = (0, 1, b"a")
 JOIN = "SELECT id_, epoch_ FROM cairn_join('test', '1 hour')"

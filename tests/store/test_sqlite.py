@@ -16,9 +16,9 @@ import pytest
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import sqlite_commits, sqlite_file, sqlite_journal, sqlite_schema
-from cairnfs.store.base import Count, Key, Reading, Row, Scan
+from cairnfs.store.base import Count, Reading, Row, Scan
 from cairnfs.store.batches import Batch, Member, Put, Touch
-from cairnfs.store.schema import NUMBER, SCHEMA_VERSION
+from cairnfs.store.schema import NUMBER, SCHEMA_VERSION, Key
 from cairnfs.store.sqlite import SqliteStore, format_file
 
 A: Key = (0, 1, b"a")

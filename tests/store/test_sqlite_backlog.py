@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cairnfs.store import sqlite as sqlite_store
 from cairnfs.store import sqlite_backlog, sqlite_commits
-from cairnfs.store.base import ABSENT, Conflict, Count, Key, PastRow, Scan
+from cairnfs.store.base import ABSENT, Conflict, Count, PastRow, Scan
 from cairnfs.store.batches import Batch, Keep, Put, StoredReply, Touch
+from cairnfs.store.schema import Key, Table
 from cairnfs.store.sqlite import SqliteStore, format_file
+from cairnfs.store.sqlite_settling import REST_S
 
 TABLES, PREFIXES, IDS, DIRECTORIES = (0, 1), (1, 2), (1, 2), (1, 2, 3)
 KEYS: list[Key] = [(t, a, b) for t in TABLES for a in PREFIXES for b in (b"", b"x", b"y")]
@@ -67,6 +68,7 @@ class Change:
     id: int | None
     data: bytes
     deletes: bool
+    puts_again: bool  # what it deletes
     keeps: bool
 
 
@@ -75,6 +77,7 @@ changes = st.builds(
     st.sampled_from(KEYS),
     st.sampled_from([None, *IDS]),
     st.binary(max_size=3),
+    st.booleans(),
     st.booleans(),
     st.booleans(),
 )
@@ -104,10 +107,12 @@ def batch_for(step: tuple, model: Model) -> Batch:
         is_there = change.key in model.rows
         if is_there and change.keeps:
             batch.keeps.append(Keep(change.key, 1))
-        if is_there and change.deletes:
+        deletes = is_there and change.deletes
+        if deletes:
             batch.deletes.append(change.key)
-        else:
-            batch.puts.append(Put(change.key, change.id, 1, change.data, is_there))
+        if not deletes or change.puts_again:
+            replaces = is_there and not deletes
+            batch.puts.append(Put(change.key, change.id, 1, change.data, replaces))
     for directory, (children, sets_time) in touches.items():
         counts = [children] + [0] * (len(Count) - 1)
         batch.touches.append(Touch(directory, counts, number + 1000, int(sets_time)))
@@ -319,9 +324,6 @@ def test_calls_go_to_the_tables_in_slices_once_enough_wait(
     monkeypatch.setattr(sqlite_commits, "JOURNALED_CALLS_MAX", 100)
     monkeypatch.setattr(sqlite_backlog, "SLICE_ROWS", 10)
 
-    def in_tables() -> int:
-        return int(store._fetch("SELECT count(*) FROM records")[0][0])
-
     async def commit(number: int) -> None:
         await store.commit(put((0, number, b"")))
         await asyncio.sleep(0)  # what it leaves for later
@@ -329,17 +331,35 @@ def test_calls_go_to_the_tables_in_slices_once_enough_wait(
     async def run() -> None:
         for number in range(100):
             await commit(number)
-            assert in_tables() == 0
+            assert in_tables(store) == 0
         for number in range(100, 110):
-            assert in_tables() == (number - 100) * 10
+            assert in_tables(store) == (number - 100) * 10
             await commit(number)
-        assert in_tables() == 100
+        assert in_tables(store) == 100
         assert all(store.row((0, number, b"")) for number in range(110))
         store.write_backlog()
-        assert in_tables() == 110
+        assert in_tables(store) == 110
         await store.close()
 
     asyncio.run(run())
+
+
+class Time:
+    """Passes in the running event loop when it is told to."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._now_s = loop.time()
+        loop.time = lambda: self._now_s  # type: ignore[method-assign]
+
+    async def passes(self, s: float) -> None:
+        self._now_s += s
+        await turns_of_the_loop()
+
+
+async def turns_of_the_loop() -> None:
+    for _ in range(100):
+        await asyncio.sleep(0)
 
 
 def in_tables(store: SqliteStore) -> int:
@@ -350,27 +370,43 @@ def test_calls_go_to_the_tables_when_nothing_else_is_to_be_done(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_commits, "SETTLED_AT_REST_MIN", 10)
-    monkeypatch.setattr(sqlite_store, "REST_S", 0.01)
-    looks: list[int] = []
-    look = store._look_for_rest
-    monkeypatch.setattr(store, "_look_for_rest", lambda txid: (looks.append(txid), look(txid)))
-
-    async def commit(number: int) -> None:
-        await store.commit(put((0, number, b"")))
-        await asyncio.sleep(0)
 
     async def run() -> None:
+        time = Time()
         for number in range(9):
-            await commit(number)
-        await asyncio.sleep(0.05)
-        assert not looks  # so few may wait as long as they like
-        number = 9
-        while len(looks) < 3:  # there is no rest
-            await commit(number)
-            number += 1
+            await store.commit(put((0, number, b"")))
+        await time.passes(10 * REST_S)
+        assert in_tables(store) == 0  # so few may wait as long as they like
+        for number in range(9, 30):
+            await store.commit(put((0, number, b"")))
+            await time.passes(0.9 * REST_S)  # that is no rest
         assert in_tables(store) == 0
-        while in_tables(store) < number:
-            await asyncio.sleep(0.01)
+        await time.passes(REST_S)
+        await time.passes(REST_S)
+        assert in_tables(store) == 30
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_so_do_those_that_come_while_others_are_brought_there(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_commits, "SETTLED_AT_REST_MIN", 10)
+    monkeypatch.setattr(sqlite_backlog, "SLICE_ROWS", 1)
+
+    async def run() -> None:
+        time = Time()
+        for number in range(10):
+            await store.commit(put((0, number, b"")))
+        store._settler._look_for_rest(store.clock())
+        assert store._commits.is_settling
+        for number in range(10, 20):
+            await store.commit(put((0, number, b"")))
+        assert in_tables(store) < 10
+        await turns_of_the_loop()
+        await time.passes(REST_S)
+        assert in_tables(store) == 20
         await store.close()
 
     asyncio.run(run())
@@ -383,13 +419,35 @@ def test_a_listing_is_not_slow_for_long(
 
     async def run() -> None:
         for number in range(6):
-            await store.commit(put((0, 1, b"%d" % number)))
-        assert not store._commits.is_settling
-        assert len(store.scan(Scan(0, 1, b"", 10))) == 6
-        await store.commit(put((0, 2, b"")))
-        while store._commits.is_settling:
-            await asyncio.sleep(0)
-        assert in_tables(store) == 7
+            await store.commit(put((Table.INODES, 1, b"%d" % number)))
+        await turns_of_the_loop()
+        assert in_tables(store) == 0
+        assert len(store.scan(Scan(Table.INODES, 1, b"", 10))) == 6
+        await turns_of_the_loop()
+        assert in_tables(store) == 6
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_what_makes_no_listing_slow_may_wait(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leases, which a duty looks at; and what is gone again."""
+    monkeypatch.setattr(sqlite_backlog, "SCANNED_OVER_MAX", 5)
+    leases, names = Scan(Table.LEASES, 0, b"", 10), Scan(Table.INODES, 1, b"", 10)
+
+    async def run() -> None:
+        for number in range(6):
+            await store.commit(put((Table.LEASES, 0, b"%d" % number)))
+        assert len(store.scan(leases)) == 6
+        for number in range(6):
+            key = (int(Table.INODES), 1, b"%d" % number)
+            await store.commit(put(key))
+            await store.commit(Batch(size=1, now_ms=0, deletes=[key]))
+        assert store.scan(names) == []
+        await turns_of_the_loop()
+        assert in_tables(store) == 0
         await store.close()
 
     asyncio.run(run())

@@ -12,8 +12,9 @@ import pytest
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store import sqlite_commits
-from cairnfs.store.base import Key, Scan
+from cairnfs.store.base import Scan
 from cairnfs.store.batches import Batch, Put
+from cairnfs.store.schema import Key
 from cairnfs.store.sqlite import SqliteStore, format_file
 from cairnfs.store.sqlite_backlog import change_of
 from cairnfs.store.sqlite_change import encode_change

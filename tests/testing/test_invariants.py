@@ -30,8 +30,9 @@ from cairnfs.blocks.records import (
 )
 from cairnfs.namesystem.lease_records import lease_key
 from cairnfs.namesystem.lookup import key_of
-from cairnfs.store.base import Count, Key
+from cairnfs.store.base import Count
 from cairnfs.store.batches import Batch, Put, Touch
+from cairnfs.store.schema import Key
 from cairnfs.testing.invariants import check_invariants, check_no_leftovers
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 from cairnfs.transaction.records import encode

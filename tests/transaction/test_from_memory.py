@@ -12,7 +12,8 @@ from cairnfs.config import NameNodeSettings
 from cairnfs.errors import AccessControlException, FileNotFoundException
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread, make_namespace
 from cairnfs.namesystem import lookup
-from cairnfs.store.base import Found, Key, Reading
+from cairnfs.store.base import Found, Reading
+from cairnfs.store.schema import Key
 from cairnfs.testing.peers import PendingCalls
 from cairnfs.transaction.entries import Entry
 from cairnfs.transaction.memos import Memo

@@ -16,8 +16,9 @@ from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namesystem.inodes import ROOT_ID
 from cairnfs.namesystem.lookup import inode_key
-from cairnfs.store.base import Conflict, Key, Store
+from cairnfs.store.base import Conflict, Store
 from cairnfs.store.batches import Batch
+from cairnfs.store.schema import Key
 from cairnfs.testing.faults import ConflictingStore
 from cairnfs.testing.peers import LocalPeer, PendingCalls
 from cairnfs.transaction.calls import Call, operation

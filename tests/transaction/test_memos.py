@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cairnfs.store.base import Key
+from cairnfs.store.schema import Key
 from cairnfs.transaction import memos as memos_module
 from cairnfs.transaction.memos import Memo, Memos
 

@@ -12,7 +12,8 @@ from cairnfs.errors import FileAlreadyExistsException
 from cairnfs.namenode.embedded import ClientProtocol
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import ROOT_KEY, inode_key
-from cairnfs.store.base import Key, Row
+from cairnfs.store.base import Row
+from cairnfs.store.schema import Key
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 from cairnfs.transaction import known, seen_rows
 from cairnfs.transaction.entries import NO_ENTRY, Entry

@@ -14,8 +14,7 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.blocks.records import Block, BlockId, BlockState
-from cairnfs.store.base import Key
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.transaction import Transaction
 
 _COMPLETE = BlockState.COMPLETE

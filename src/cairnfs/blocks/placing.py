@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from cairnfs.blocks.records import BlockId
-from cairnfs.store.base import Key
-from cairnfs.store.schema import NUMBER, Table
+from cairnfs.store.schema import NUMBER, Key, Table
 from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
 

@@ -19,8 +19,7 @@ from typing import NewType
 
 import msgspec
 
-from cairnfs.store.base import Key
-from cairnfs.store.schema import INDEX, NUMBER, Table
+from cairnfs.store.schema import INDEX, NUMBER, Key, Table
 from cairnfs.transaction.records import register
 
 BlockId = NewType("BlockId", int)

@@ -34,8 +34,7 @@ from cairnfs.blocks.records import (
     invalidation_key,
     replica_key,
 )
-from cairnfs.store.base import Key
-from cairnfs.store.schema import NUMBER, Table
+from cairnfs.store.schema import NUMBER, Key, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 

@@ -22,8 +22,8 @@ from cairnfs.namesystem.block_recovery import (
     begin_copy_attempt,
 )
 from cairnfs.namesystem.inodes import InodeId
-from cairnfs.store.base import Key, Reading, Scan, Store
-from cairnfs.store.schema import NUMBER, Table
+from cairnfs.store.base import Reading, Scan, Store
+from cairnfs.store.schema import NUMBER, Key, Table
 from cairnfs.transaction.calls import Call, Operation
 from cairnfs.transaction.records import decode
 from cairnfs.transaction.runner import Runner, run

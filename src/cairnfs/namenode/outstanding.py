@@ -24,8 +24,8 @@ from cairnfs.namesystem.removals import note_last, note_looked, ranges_left, rec
 from cairnfs.namesystem.satisfying import scan_subtree
 from cairnfs.namesystem.settling import settle
 from cairnfs.namesystem.snapshot_records import Removal, removal_key
-from cairnfs.store.base import Key, Reading, Row, Scan, Store
-from cairnfs.store.schema import NUMBER, PAIR, Table
+from cairnfs.store.base import Reading, Row, Scan, Store
+from cairnfs.store.schema import NUMBER, PAIR, Key, Table
 from cairnfs.transaction.calls import Call, Operation
 from cairnfs.transaction.records import decode
 from cairnfs.transaction.runner import Runner, run

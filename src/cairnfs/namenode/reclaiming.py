@@ -20,8 +20,8 @@ from cairnfs.namesystem.outstanding import Looked
 from cairnfs.namesystem.reclaim import reclaim, reclaim_past, release_orphans
 from cairnfs.namesystem.settling import settle
 from cairnfs.namesystem.snapshot_records import Removal
-from cairnfs.store.base import Key, Reading, Row, Scan, Store
-from cairnfs.store.schema import NUMBER, PAIR, Table
+from cairnfs.store.base import Reading, Row, Scan, Store
+from cairnfs.store.schema import NUMBER, PAIR, Key, Table
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.moments import REFRESH_MS
 from cairnfs.transaction.records import decode

@@ -17,8 +17,7 @@ import msgspec
 
 from cairnfs.errors import IllegalArgumentException, IOException
 from cairnfs.namesystem.permissions import Caller, check_superuser
-from cairnfs.store.base import Key
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction

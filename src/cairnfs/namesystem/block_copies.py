@@ -38,8 +38,7 @@ from cairnfs.namesystem.lookup import path_of, resolve, resolve_to_write
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.pipelines import next_stamp
-from cairnfs.store.base import Key
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 

@@ -41,7 +41,7 @@ from cairnfs.namesystem.file_blocks import (
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.lookup import Lookup, path_of, resolve
 from cairnfs.namesystem.pipelines import next_stamp
-from cairnfs.store.base import Key
+from cairnfs.store.schema import Key
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 

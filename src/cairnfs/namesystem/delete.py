@@ -33,8 +33,8 @@ from cairnfs.namesystem.permissions import (
 from cairnfs.namesystem.quotas import remove_entry, subtree
 from cairnfs.namesystem.snapshots import check_without_snapshots, forget_snapshottable
 from cairnfs.namesystem.subtree_access import check_subtree_access
-from cairnfs.store.base import Count, Key
-from cairnfs.store.schema import Table
+from cairnfs.store.base import Count
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from cairnfs.namesystem.inodes import Inode, Origin
 from cairnfs.namesystem.layers import virtual
-from cairnfs.store.base import Key
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.rows import Rows, ask_all
 
 NAMES_MAX = 1000  # looked at for `some_children_of`, hidden or not

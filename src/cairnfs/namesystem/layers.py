@@ -27,8 +27,8 @@ import msgspec
 from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.records import Block, block_key
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin, Place
-from cairnfs.store.base import Count, Key, Totals
-from cairnfs.store.schema import NUMBER, PAIR, Table
+from cairnfs.store.base import Count, Totals
+from cairnfs.store.schema import NUMBER, PAIR, Key, Table
 from cairnfs.transaction.moments import Moment, moment_key
 from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import Rows, ask_all

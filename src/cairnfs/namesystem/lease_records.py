@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cairnfs.store.base import Key
-from cairnfs.store.schema import NUMBER, Table
+from cairnfs.store.schema import NUMBER, Key, Table
 from cairnfs.transaction.records import register
 
 NAMENODE_HOLDER = "HDFS_NameNode"  # as Hadoop calls it

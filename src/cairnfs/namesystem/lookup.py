@@ -29,8 +29,7 @@ from cairnfs.namesystem.permissions import (
     check_traverse,
 )
 from cairnfs.namesystem.snapshot_records import Snapshot, snapshot_key
-from cairnfs.store.base import Key
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import Rows, ask_all
 from cairnfs.transaction.transaction import Transaction

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.store.base import Key
-from cairnfs.store.schema import NUMBER, Table
+from cairnfs.store.schema import NUMBER, Key, Table
 from cairnfs.transaction.records import register
 
 _ORPHANS = int(Table.ORPHANS)

@@ -34,8 +34,7 @@ from cairnfs.namesystem.lookup import Lookup
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED, policy_of
 from cairnfs.namesystem.snapshot_records import Snapshot
-from cairnfs.store.base import Key
-from cairnfs.store.schema import NUMBER, Table
+from cairnfs.store.schema import NUMBER, Key, Table
 from cairnfs.transaction.records import register
 from cairnfs.transaction.transaction import Transaction
 from cairnfs.trash_names import TRASH

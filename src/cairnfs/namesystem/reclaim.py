@@ -41,8 +41,8 @@ from cairnfs.namesystem.orphans import Orphan, orphan_key
 from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
 from cairnfs.namesystem.snapshot_records import Removal
 from cairnfs.namesystem.snapshots import forget_snapshottable
-from cairnfs.store.base import Key, PastRow
-from cairnfs.store.schema import PAIR, Table
+from cairnfs.store.base import PastRow
+from cairnfs.store.schema import PAIR, Key, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.moments import Moment
 from cairnfs.transaction.records import decode

@@ -14,8 +14,8 @@ import msgspec
 
 from cairnfs.namesystem.reclaim import forget_unneeded
 from cairnfs.namesystem.snapshot_records import Removal
-from cairnfs.store.base import Key, PastRow
-from cairnfs.store.schema import PAIR
+from cairnfs.store.base import PastRow
+from cairnfs.store.schema import PAIR, Key
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 

@@ -35,8 +35,7 @@ from cairnfs.namesystem.policy_changes import (
     scan_key,
 )
 from cairnfs.namesystem.quotas import charged_policy, data_of, difference, recharged
-from cairnfs.store.base import Key
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import ask_all

@@ -20,8 +20,7 @@ from cairnfs.namesystem.layers import Layered, materialize_all
 from cairnfs.namesystem.lookup import key_of, path_of, resolve
 from cairnfs.namesystem.orphans import Orphan, orphan_key
 from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
-from cairnfs.store.base import Key
-from cairnfs.store.schema import PAIR, Table
+from cairnfs.store.schema import PAIR, Key, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.namesystem.inodes import Inode, XAttr
-from cairnfs.store.base import Key
-from cairnfs.store.schema import NUMBER, PAIR, Table
+from cairnfs.store.schema import NUMBER, PAIR, Key, Table
 from cairnfs.transaction.records import register
 
 

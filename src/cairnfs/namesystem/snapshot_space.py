@@ -22,8 +22,8 @@ from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.quotas import charged_space
 from cairnfs.namesystem.reclaim import Needs
 from cairnfs.namesystem.snapshot_records import Snapshot
-from cairnfs.store.base import Count, Key
-from cairnfs.store.schema import NUMBER, PAIR, Table
+from cairnfs.store.base import Count
+from cairnfs.store.schema import NUMBER, PAIR, Key, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.entries import UNCOMMITTED
 from cairnfs.transaction.transaction import Transaction

@@ -22,8 +22,7 @@ from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.snapshot_records import Removal, removal_key
 from cairnfs.namesystem.snapshots import note_latest
 from cairnfs.namesystem.tree_attributes import Inherited, entering
-from cairnfs.store.base import Key
-from cairnfs.store.schema import NUMBER, PAIR, Table
+from cairnfs.store.schema import NUMBER, PAIR, Key, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.moments import Moment, moment_key
 from cairnfs.transaction.records import register

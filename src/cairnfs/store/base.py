@@ -30,10 +30,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import msgspec
 
 from cairnfs.store.batches import Batch, Member
-from cairnfs.store.schema import Table
-
-Key = tuple[int, int, bytes]
-"""`(table, a, b)`; keys of one table and one `a` are listed in order of `b`."""
+from cairnfs.store.schema import Key, Table
 
 ABSENT = 0
 """The version of a row that is not there."""

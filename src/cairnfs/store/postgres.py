@@ -30,7 +30,6 @@ from cairnfs.store.base import (
     Conflict,
     Fenced,
     Found,
-    Key,
     LocalReads,
     LockMode,
     PastRow,
@@ -47,6 +46,7 @@ from cairnfs.store.postgres_statements import (
     keys_at,
     read_statement,
 )
+from cairnfs.store.schema import Key
 
 CONNECTIONS_MAX = 8
 CONNECTIONS_FOR_STATEMENTS = 2

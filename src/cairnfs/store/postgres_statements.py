@@ -17,7 +17,6 @@ from cairnfs.store.base import (
     NO_TOTALS,
     Count,
     Found,
-    Key,
     Reading,
     Row,
     Scan,
@@ -25,7 +24,7 @@ from cairnfs.store.base import (
     decode_totals,
 )
 from cairnfs.store.batches import Batch, Touch
-from cairnfs.store.schema import REPLY_RETENTION_MS
+from cairnfs.store.schema import REPLY_RETENTION_MS, Key
 
 # Arguments of the functions: N a number, T integer[], I bigint[], S text[], B bytea[].
 # Arrays of numbers and of bytes are sent as text, since asyncpg looks twice at each element

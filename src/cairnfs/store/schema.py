@@ -43,6 +43,9 @@ from typing import Final
 
 SCHEMA_VERSION: Final = 8
 
+Key = tuple[int, int, bytes]
+"""`(table, a, b)`; keys of one table and one `a` are listed in order of `b`."""
+
 
 class Table(enum.IntEnum):
     """Tables of rows; the numbers are stored."""

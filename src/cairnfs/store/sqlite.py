@@ -8,7 +8,6 @@ stays true until it changes it itself (`local`).
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,13 +15,11 @@ from typing import Any
 
 import apsw
 
-from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.base import (
     ABSENT,
     NO_TOTALS,
     Conflict,
     Found,
-    Key,
     LocalReads,
     PastLocalReads,
     PastRow,
@@ -36,14 +33,15 @@ from cairnfs.store.base import (
 from cairnfs.store.batches import Batch, Member
 from cairnfs.store.known_calls import KnownCalls
 from cairnfs.store.locks import LockTable
-from cairnfs.store.sqlite_backlog import Backlog, change_of
+from cairnfs.store.schema import Key
+from cairnfs.store.sqlite_backlog import Backlog
+from cairnfs.store.sqlite_change import change_of
 from cairnfs.store.sqlite_commits import Commits
 from cairnfs.store.sqlite_past import PastReads
 from cairnfs.store.sqlite_replies import find_stored, has_stored, last_stored
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS, format_file
+from cairnfs.store.sqlite_settling import Settler
 from cairnfs.store.sqlite_transaction import SqliteTransaction
-
-log = logging.getLogger(__name__)
 
 _SUM_COLUMNS = ", ".join(COUNT_COLUMNS)
 
@@ -73,8 +71,6 @@ _FIND_IDS_END = (
     "SELECT DISTINCT id FROM records WHERE t = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ? - 1"
 )
 
-REST_S = 0.02  # without a commit
-
 COUNTED_AT_ONCE = 1000
 """So many rows are counted before others have their turn."""
 
@@ -96,8 +92,7 @@ class SqliteStore:
         self._connection = self._file.connection
         self._fetch = self._file.fetch
         self._known_calls = KnownCalls(self._find_last_calls)
-        self._settles_in: asyncio.AbstractEventLoop | None = None
-        self._awaits_rest_in: asyncio.AbstractEventLoop | None = None
+        self._settler = Settler(self._commits)
         self.local: LocalReads | None = None if shared else self
 
     async def meta(self) -> dict[str, str]:
@@ -119,7 +114,10 @@ class SqliteStore:
         return self._commits.backlog.rows_of_id(table, id, rows)
 
     def scan(self, scan: Scan) -> list[Row]:
-        return self._commits.backlog.scan(scan, self._scan_tables)
+        rows = self._commits.backlog.scan(scan, self._scan_tables)
+        if self._commits.backlog.hinders_scans:
+            self._settler.look()
+        return rows
 
     def _scan_tables(self, scan: Scan) -> list[tuple[Key, Row]]:
         t, a = scan.table, scan.a
@@ -161,10 +159,7 @@ class SqliteStore:
             base = self.commit_now(batch, journal=True)
         finally:
             self._locks.release("clock", exclusive=True)
-        if self._commits.is_settling:
-            self._settle_soon()
-        elif self._commits.would_settle:
-            self._settle_at_rest()
+        self._settler.look()
         return base
 
     def commit_now(self, batch: Batch, *, journal: bool = False) -> int:
@@ -187,37 +182,6 @@ class SqliteStore:
         for reply in batch.replies:
             self._known_calls.note(reply.client_id, reply.calls)
         return base
-
-    def _settle_soon(self) -> None:
-        """Go on with it in the next turn of the loop: once what is committed is answered."""
-        loop = asyncio.get_running_loop()
-        if self._settles_in is not loop:  # or one that has ended
-            self._settles_in = loop
-            loop.call_soon(self._settle_some)
-
-    def _settle_at_rest(self) -> None:
-        """Begin with it once nobody has committed for a moment: most load comes in bursts."""
-        loop = asyncio.get_running_loop()
-        if self._awaits_rest_in is not loop:
-            self._awaits_rest_in = loop
-            loop.call_later(REST_S, self._look_for_rest, self._commits.txid)
-
-    def _look_for_rest(self, txid: int) -> None:
-        self._awaits_rest_in = None
-        if self._commits.txid == txid:
-            self._settle_some()
-        elif self._commits.would_settle:
-            self._settle_at_rest()
-
-    def _settle_some(self) -> None:
-        self._settles_in = None
-        try:
-            self._commits.settle_some()
-        except StoreUnavailableException as error:  # so will be whoever commits next
-            log.warning("commits could not be brought to their tables: %s", error)
-            return
-        if self._commits.is_settling:
-            self._settle_soon()
 
     def _kept(self, batch: Batch, base: int) -> tuple[list[PastRow], list[tuple[Key, int]]]:
         """What a batch supersedes and a snapshot needs; of what the tables have, its end alone."""

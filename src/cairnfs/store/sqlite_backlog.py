@@ -17,9 +17,8 @@ from typing import Final, TypeVar
 
 import apsw
 
-from cairnfs.store.base import ABSENT, Key, PastRow, Row, Scan, Totals, scan_under
-from cairnfs.store.batches import Batch
-from cairnfs.store.schema import REPLY_RETENTION_MS
+from cairnfs.store.base import ABSENT, PastRow, Row, Scan, Totals, scan_under
+from cairnfs.store.schema import Key, Table
 from cairnfs.store.sqlite_change import Addition, Change, Version
 from cairnfs.store.sqlite_replies import Replies
 from cairnfs.store.sqlite_replies import insert as insert_replies
@@ -48,41 +47,11 @@ SLICE_ROWS = 256
 """So many rows are brought to the tables before others have their turn: about a millisecond."""
 
 SCANNED_OVER_MAX = 2000
-"""So many rows may wait in a directory that is listed: every page of it looks at all of them."""
+"""So many changes may wait in a directory that is listed: every page looks at all of them."""
 
 SLICE_CLIENTS = 8  # whose replies are brought there together
 
 _KEY: Final = operator.itemgetter(0)
-
-
-def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key, int]]) -> Change:
-    """The changes of a batch whose transactions come after the TxID `base`."""
-    last_txid = base + batch.size
-    expires_ms = batch.now_ms + REPLY_RETENTION_MS
-    return Change(
-        last_txid,
-        batch.size,
-        batch.deletes,
-        [(put.key, (put.id, base + put.order, put.data)) for put in batch.puts],
-        [
-            (
-                touch.id,
-                Addition(
-                    tuple(touch.counts),
-                    touch.mtime_ms if touch.order else 0,
-                    touch.order and base + touch.order,
-                    last_txid,
-                ),
-            )
-            for touch in batch.touches
-        ],
-        [
-            Replies(reply.client_id, reply.calls, last_txid, expires_ms, reply.data)
-            for reply in batch.replies
-        ],
-        past,
-        kept,
-    )
 
 
 class _Parcel:
@@ -101,16 +70,17 @@ class _Parcel:
         self.past: list[PastRow] = []
         self.kept: list[tuple[Key, int]] = []  # what the tables still have, and until when
 
-    def add(self, change: Change, new: Iterable[Key]) -> None:
+    def add(self, change: Change, new: Iterable[Key]) -> list[tuple[Key, Version | None]]:
         """`new` are keys of which there was no row: one that goes again before it has come to the
-        tables, as many leases and temporary names, never gets there."""
+        tables, as many leases and temporary names, never gets there.  Returns those."""
         self.calls += change.size
         self.changes += 1
         rows, fresh = self.rows, self.fresh
+        dropped = []
         for key in change.deletes:
             if key in fresh:
                 fresh.remove(key)
-                del rows[key]
+                dropped.append((key, rows.pop(key)))
             else:
                 rows[key] = None
         fresh.update([key for key in new if key not in rows])
@@ -123,6 +93,7 @@ class _Parcel:
             self.replies.setdefault(replies.client_id, []).append(replies)
         self.past += change.past
         self.kept += change.kept
+        return dropped
 
     def join(self, later: _Parcel) -> None:
         """Take up what came after it."""
@@ -173,11 +144,12 @@ class Backlog:
 
     def add(self, change: Change, new: Iterable[Key] = ()) -> None:
         """`new` are keys of which there was no row; whoever does not know tells none."""
-        self._new.add(change, new)
+        dropped = self._new.add(change, new)
         if self._keys_of_id is not None:
             self._index(change.puts)
         if self._keys_below is not None:
             self._index_prefixes([*change.deletes, *(key for key, _ in change.puts)])
+        self._forget(dropped)
 
     # What is committed: these, laid over what is in the tables.
 
@@ -231,7 +203,7 @@ class Backlog:
 
     def scan(self, scan: Scan, read: Callable[[Scan], list[tuple[Key, Row]]]) -> list[Row]:
         keys = self._keys_with_prefix(scan.table, scan.a)
-        if len(keys) > SCANNED_OVER_MAX:
+        if len(keys) > SCANNED_OVER_MAX and scan.table == Table.INODES:
             self.hinders_scans = True
         changed = {key: self.row(key) for key in keys}
         return [row for _, row in scan_under(changed, scan, read)]
@@ -350,6 +322,16 @@ class Backlog:
         for key, version in rows:
             if version is not None and version[0] is not None:
                 self._keys_of_id.setdefault((key[0], version[0]), set()).add(key)
+
+    def _forget(self, dropped: Iterable[tuple[Key, Version | None]]) -> None:
+        """They are not to be looked at any more."""
+        for key, version in dropped:
+            if self.knows(key):  # it is on its way to the tables as well, or was put again
+                continue
+            if self._keys_below is not None:
+                self._keys_below[key[:2]].discard(key)
+            if self._keys_of_id is not None and version is not None and version[0] is not None:
+                self._keys_of_id[key[0], version[0]].discard(key)
 
     def _keys_with_prefix(self, table: int, a: int) -> Collection[Key]:
         if table not in self._new.tables and table not in self._going.tables:

@@ -1,4 +1,7 @@
-"""What a batch changes, as a record of SQLite's journal."""
+"""What a batch changes, as a record of SQLite's journal.
+
+Not compiled: msgspec decodes it, by annotations that compiled modules do not keep.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from cairnfs.store.base import Count, Key, PastRow
+from cairnfs.store.base import Count, PastRow
+from cairnfs.store.batches import Batch
+from cairnfs.store.schema import REPLY_RETENTION_MS, Key
 from cairnfs.store.sqlite_replies import Replies
 
 Version = tuple[int | None, int, bytes]
@@ -33,6 +38,36 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     replies: list[Replies]
     past: list[PastRow] = []  # what was there before, where a snapshot needs it
     kept: list[tuple[Key, int]] = []  # the same of what the tables have: key, until
+
+
+def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key, int]]) -> Change:
+    """The changes of a batch whose transactions come after the TxID `base`."""
+    last_txid = base + batch.size
+    expires_ms = batch.now_ms + REPLY_RETENTION_MS
+    return Change(
+        last_txid,
+        batch.size,
+        batch.deletes,
+        [(put.key, (put.id, base + put.order, put.data)) for put in batch.puts],
+        [
+            (
+                touch.id,
+                Addition(
+                    tuple(touch.counts),
+                    touch.mtime_ms if touch.order else 0,
+                    touch.order and base + touch.order,
+                    last_txid,
+                ),
+            )
+            for touch in batch.touches
+        ],
+        [
+            Replies(reply.client_id, reply.calls, last_txid, expires_ms, reply.data)
+            for reply in batch.replies
+        ],
+        past,
+        kept,
+    )
 
 
 encode_change = msgspec.msgpack.Encoder().encode

@@ -19,7 +19,7 @@ from typing import Final
 import apsw
 
 from cairnfs.errors import StoreUnavailableException
-from cairnfs.store.base import Key
+from cairnfs.store.schema import Key
 from cairnfs.store.sqlite_backlog import Backlog
 from cairnfs.store.sqlite_change import Change, decode_change, encode_change
 from cairnfs.store.sqlite_file import Folder, NamespaceFile, find_file

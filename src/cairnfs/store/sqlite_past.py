@@ -18,7 +18,6 @@ from cairnfs.store.base import (
     FOREVER,
     NO_TOTALS,
     PRESENT,
-    Key,
     LocalReads,
     PastLocalReads,
     Row,
@@ -29,7 +28,7 @@ from cairnfs.store.base import (
     totals_key,
     whole_scan,
 )
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import Key, Table
 from cairnfs.store.sqlite_backlog import Backlog
 from cairnfs.store.sqlite_schema import COUNT_COLUMNS
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from cairnfs.store.base import Found, Key, LockMode, Reading, Row
+from cairnfs.store.base import Found, LockMode, Reading, Row
 from cairnfs.store.batches import Batch
 from cairnfs.store.locks import LockTable
+from cairnfs.store.schema import Key
 
 
 class CommittingReads(Protocol):

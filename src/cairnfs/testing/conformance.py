@@ -16,7 +16,6 @@ from cairnfs.store.base import (
     PRESENT,
     Conflict,
     Count,
-    Key,
     PastRow,
     Reading,
     Row,
@@ -25,7 +24,7 @@ from cairnfs.store.base import (
     Totals,
 )
 from cairnfs.store.batches import Batch, Bound, Keep, Put, StoredReply, Touch
-from cairnfs.store.schema import COUNTERS, REPLY_RETENTION_MS, SCHEMA_VERSION
+from cairnfs.store.schema import COUNTERS, REPLY_RETENTION_MS, SCHEMA_VERSION, Key
 from cairnfs.testing.conformance_concurrency import ConcurrencyConformance
 
 A: Key = (0, 1, b"a")

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from cairnfs.store.base import Conflict, Key, LockMode, Reading, Row, Scan, Store
+from cairnfs.store.base import Conflict, LockMode, Reading, Row, Scan, Store
 from cairnfs.store.batches import Batch, Put
+from cairnfs.store.schema import Key
 
 X: Key = (0, 3, b"x")
 Y: Key = (0, 3, b"y")

@@ -19,7 +19,6 @@ from cairnfs.clock import Clock
 from cairnfs.store.base import (
     Conflict,
     Found,
-    Key,
     LocalReads,
     LockMode,
     PastRow,
@@ -30,6 +29,7 @@ from cairnfs.store.base import (
     StoreTransaction,
 )
 from cairnfs.store.batches import Batch, Member
+from cairnfs.store.schema import Key
 from cairnfs.transaction.runner import Membership
 
 PAUSE_LIMIT_S = 60.0

@@ -23,8 +23,8 @@ from cairnfs.namesystem.lease_records import Lease, lease_key
 from cairnfs.namesystem.lookup import ROOT_KEY, key_of
 from cairnfs.namesystem.orphans import Orphan
 from cairnfs.namesystem.quotas import charged_space, reserved_space
-from cairnfs.store.base import NO_TOTALS, Count, Found, Key, Reading, Row, Scan, Store, Totals
-from cairnfs.store.schema import INDEX, NUMBER, PAIR, Table
+from cairnfs.store.base import NO_TOTALS, Count, Found, Reading, Row, Scan, Store, Totals
+from cairnfs.store.schema import INDEX, NUMBER, PAIR, Key, Table
 from cairnfs.transaction.records import decode
 
 PAGE = 1000

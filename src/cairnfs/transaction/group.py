@@ -11,8 +11,9 @@ import operator
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
-from cairnfs.store.base import ABSENT, Conflict, Count, Key
+from cairnfs.store.base import ABSENT, Conflict, Count
 from cairnfs.store.batches import Batch, Keep, Member, Put, StoredReply, Touch
+from cairnfs.store.schema import Key
 from cairnfs.transaction.calls import Call, encode_replies
 from cairnfs.transaction.entries import UNBORN, Entry
 from cairnfs.transaction.records import id_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Protocol
 
-from cairnfs.store.base import Key
+from cairnfs.store.schema import Key
 from cairnfs.transaction.memos import Memo
 
 

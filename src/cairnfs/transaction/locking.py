@@ -26,7 +26,6 @@ from cairnfs.store.base import (
     Conflict,
     Fenced,
     Found,
-    Key,
     LockMode,
     Reading,
     Store,
@@ -34,7 +33,7 @@ from cairnfs.store.base import (
     join_readings,
 )
 from cairnfs.store.locks import LockTable
-from cairnfs.store.schema import Table
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.entries import Entry, Missing, OutOfNumbers
 from cairnfs.transaction.group import Group, Run, build_batch

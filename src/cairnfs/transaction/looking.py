@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from cairnfs.store.base import Key, Scan, Totals
-from cairnfs.store.schema import Table
+from cairnfs.store.base import Scan, Totals
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.memos import Memo
 from cairnfs.transaction.rows import View
 from cairnfs.transaction.transaction import Counts, NumberSource, Transaction

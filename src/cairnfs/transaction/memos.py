@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
-from cairnfs.store.base import Key
+from cairnfs.store.schema import Key
 from cairnfs.transaction.entries import Entry
 
 MEMOS_MAX = 10_000

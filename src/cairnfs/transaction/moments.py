@@ -13,8 +13,8 @@ from bisect import bisect_right
 
 import msgspec
 
-from cairnfs.store.base import Key, Reading, Scan, Store
-from cairnfs.store.schema import PAIR, Table
+from cairnfs.store.base import Reading, Scan, Store
+from cairnfs.store.schema import PAIR, Key, Table
 from cairnfs.transaction.records import register
 
 REFRESH_MS = 1000  # what other NameNodes have deleted is known by then

@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from cairnfs.store.base import FOREVER, Key, Reading, Scan, Stored, Totals, join_readings
-from cairnfs.store.schema import Table
+from cairnfs.store.base import FOREVER, Reading, Scan, Stored, Totals, join_readings
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.entries import Entry, Missing
 from cairnfs.transaction.memos import Memo
 

@@ -13,8 +13,8 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from cairnfs.store.base import Key, LocalReads, PastLocalReads, Reading, Row, Scan, Stored, Totals
-from cairnfs.store.schema import Table
+from cairnfs.store.base import LocalReads, PastLocalReads, Reading, Row, Scan, Stored, Totals
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.entries import NO_ENTRY, Entry, Missing
 from cairnfs.transaction.group import Addition
 from cairnfs.transaction.hints import HintedInode

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from cairnfs.errors import IllegalArgumentException
-from cairnfs.store.base import Count, Key, Reading, Scan, Totals
+from cairnfs.store.base import Count, Reading, Scan, Totals
 from cairnfs.store.batches import Bound
-from cairnfs.store.schema import KEEPS_PAST, Table
+from cairnfs.store.schema import KEEPS_PAST, Key, Table
 from cairnfs.transaction.entries import (
     NO_ENTRY,
     PRESUMED,

@@ -14,17 +14,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from cairnfs.store.base import (
-    ABSENT,
-    NO_TOTALS,
-    Found,
-    Key,
-    Reading,
-    Scan,
-    Stored,
-    Totals,
-    scan_under,
-)
+from cairnfs.store.base import ABSENT, NO_TOTALS, Found, Reading, Scan, Stored, Totals, scan_under
+from cairnfs.store.schema import Key
 from cairnfs.transaction.entries import NO_ENTRY, UNCOMMITTED, Entry, Missing
 from cairnfs.transaction.group import Group
 from cairnfs.transaction.memos import Memo, Memos

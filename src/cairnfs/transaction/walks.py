@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from cairnfs.clock import Clock
 from cairnfs.errors import StoreUnavailableException
-from cairnfs.store.base import Found, Key, Reading, Scan, Store, Stored, StoreMoment, Totals
+from cairnfs.store.base import Found, Reading, Scan, Store, Stored, StoreMoment, Totals
+from cairnfs.store.schema import Key
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.entries import Entry, Missing
 from cairnfs.transaction.memos import Memo
