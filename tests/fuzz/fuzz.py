@@ -34,6 +34,7 @@ from cairnfs.testing.cluster import Cluster, Node
 from cairnfs.wire.framing import encode_delimited
 from cairnfs.wire.proto import data_transfer_pb2
 from cairnfs.wire.protocols import (
+    CAIRN_PROTOCOL,
     CLIENT_DATANODE_PROTOCOL,
     CLIENT_PROTOCOL,
     DATANODE_PROTOCOL,
@@ -51,6 +52,7 @@ from cairnfs.wire.transfer import TransferError
 
 PROTOCOLS = (
     CLIENT_PROTOCOL,
+    CAIRN_PROTOCOL,
     DATANODE_PROTOCOL,
     NAMENODE_PROTOCOL,
     HA_SERVICE_PROTOCOL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -9,6 +10,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 DEPTH_MAX = 4
+GARBLED = "\x1a\x1b\x1a"
+"""A text that is sent as bytes which are none: a Message takes such from the wire alone."""
 
 # The first few are asked for most: calls shall meet what other calls have made.
 PATHS = (
@@ -20,7 +23,7 @@ PATHS = (
 PATHS_ASKED_FOR_MOST = PATHS[:5]
 WORDS = (
     "", "hdfs", "alice", "staff", "supergroup", "test", "\0", "é\u2028", "x" * 2000, "HOT",
-    "user.a", "user:ada:rwx", "DFSClient_1", "CID-1",
+    "user.a", "user:ada:rwx", "DFSClient_1", "CID-1", GARBLED,
 )  # fmt: skip
 NUMBERS = (
     0, 1, 2, 3, 7, 511, 512, 1001, 16385, 16386, 16387, 1 << 20, (1 << 27) - 1, 1 << 27,
@@ -35,29 +38,40 @@ _BOUNDS = {
 }
 
 
-def fill(message: Message, random: Random, *, lacking: float = 0.0, depth: int = 0) -> Message:
+def fill(
+    message: Message, random: Random, *, lacking: float = 0.0, texts: Sequence[str] = ()
+) -> Message:
     """Give each field something, nothing, or too much of it.
 
     `lacking` is how likely it is that a field lacks which the message is required to have.
     """
+    _fill(message, random, lacking, texts, 0)
+    message.ParseFromString(
+        message.SerializePartialToString().replace(GARBLED.encode(), b"\xff\xfe\xff")
+    )
+    return message
+
+
+def _fill(
+    message: Message, random: Random, lacking: float, texts: Sequence[str], depth: int
+) -> None:
     for field in message.DESCRIPTOR.fields:
         is_deep = depth >= DEPTH_MAX and field.message_type is not None
         if field.is_repeated:
             values = getattr(message, field.name)
             for _ in range(0 if is_deep else random.choice((0, 0, 1, 1, 2, 5))):
                 if field.message_type is not None:
-                    fill(values.add(), random, lacking=lacking, depth=depth + 1)
+                    _fill(values.add(), random, lacking, texts, depth + 1)
                 else:
-                    values.append(_value(field, random))
+                    values.append(_value(field, random, texts))
         elif random.random() < (lacking if field.is_required else 1.0 if is_deep else 0.4):
             continue
         elif field.message_type is not None:
             part = getattr(message, field.name)
             part.SetInParent()
-            fill(part, random, lacking=lacking, depth=depth + 1)
+            _fill(part, random, lacking, texts, depth + 1)
         else:
-            setattr(message, field.name, _value(field, random))
-    return message
+            setattr(message, field.name, _value(field, random, texts))
 
 
 def damage(data: bytes, random: Random) -> bytes:
@@ -87,7 +101,7 @@ def cut(data: bytes, random: Random) -> list[bytes]:
     return pieces
 
 
-def _value(field: FieldDescriptor, random: Random) -> Any:
+def _value(field: FieldDescriptor, random: Random, texts: Sequence[str]) -> Any:
     kind = field.cpp_type
     if kind in _BOUNDS:
         low, high = _BOUNDS[kind]
@@ -100,6 +114,8 @@ def _value(field: FieldDescriptor, random: Random) -> Any:
     if field.type == FieldDescriptor.TYPE_BYTES:
         return random.choice((b"", b"f", b"\xff\xfe", b"/d/f", random.randbytes(16), bytes(300)))
     if kind == FieldDescriptor.CPPTYPE_STRING:
+        if texts:
+            return random.choice(texts)
         if random.random() < 0.3:
             return random.choice(WORDS)
         return random.choice(PATHS_ASKED_FOR_MOST if random.random() < 0.7 else PATHS)

@@ -12,13 +12,13 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from tests.fuzz.messages import fill
-from tests.namenode.rpc import FixedGroups, RunningServer, running_server
+from tests.fuzz.messages import GARBLED, fill
+from tests.namenode.rpc import FixedGroups, RpcClient, RunningServer, running_server
 
 from cairnfs.errors import HdfsError
 from cairnfs.namenode.__main__ import SERVICES
@@ -42,6 +42,7 @@ MODULES = (
     namenode_pb2,
 )
 CALLS_IN_FLIGHT = 32
+GARBLED_ROUNDS = 8  # of every call
 LEFT_OUT = {"setSafeMode"}  # or most calls were refused for that alone
 OFTEN = {
     "mkdirs", "create", "addBlock", "complete", "abandonBlock", "rename", "rename2", "delete",
@@ -73,30 +74,50 @@ def fuzz(server: RunningServer, calls: int, seed: int) -> Counter[str]:
     offered = [call for call in every_call() if call[1] not in LEFT_OUT]
     offered += 5 * [call for call in offered if call[1] in OFTEN]
     outcomes: Counter[str] = Counter()
-    clients = [server.connect(user) for user in (SUPERUSER, "alice")]
-    try:
+    with server.connect(SUPERUSER) as superuser, server.connect("alice") as alice:
         for _ in range(0, calls, CALLS_IN_FLIGHT):
-            client = chance.choice(clients)
-            sent = []
-            for _ in range(CALLS_IN_FLIGHT):
-                protocol, name, request_class = chance.choice(offered)
-                request = request_class()
-                fill(request, chance)
-                retry_count = chance.choice((0, 0, 0, 1))
-                sent.append(
-                    (client.send(name, request, protocol, retry_count=retry_count), name, request)
-                )
-            for call_id, name, request in sent:
-                try:
-                    client.wait(call_id)
-                    outcomes["answered"] += 1
-                except HdfsError as error:
-                    outcomes[error.java_class] += 1
-                    if "see the log" in str(error):
-                        raise AssertionError(f"seed {seed}: {name}\n{request}") from error
-    finally:
-        for client in clients:
-            client.close()
+            client = chance.choice((superuser, alice))
+            requests = [
+                (protocol, name, fill(request_class(), chance))
+                for protocol, name, request_class in chance.choices(offered, k=CALLS_IN_FLIGHT)
+            ]
+            outcomes += send_all(client, requests, chance)
+    return outcomes
+
+
+def fuzz_with_bytes_for_text(server: RunningServer, seed: int) -> Counter[str]:
+    """Every call, with what is not UTF-8 wherever it should be."""
+    chance = random.Random(seed)
+    outcomes: Counter[str] = Counter()
+    with server.connect(SUPERUSER) as client:
+        for _ in range(GARBLED_ROUNDS):
+            requests = [
+                (protocol, name, fill(request_class(), chance, texts=(GARBLED, "/d/f")))
+                for protocol, name, request_class in every_call()
+                if name not in LEFT_OUT
+            ]
+            outcomes += send_all(client, requests, chance)
+    return outcomes
+
+
+def send_all(
+    client: RpcClient, requests: Sequence[tuple[Protocol, str, Message]], chance: random.Random
+) -> Counter[str]:
+    """All at once; how often each outcome came.  Each has to be one that is meant to be."""
+    outcomes: Counter[str] = Counter()
+    retry_counts = chance.choices((0, 0, 0, 1), k=len(requests))
+    sent = [
+        (client.send(name, request, protocol, retry_count=retry_count), name, request)
+        for retry_count, (protocol, name, request) in zip(retry_counts, requests, strict=True)
+    ]
+    for call_id, name, request in sent:
+        try:
+            client.wait(call_id)
+            outcomes["answered"] += 1
+        except HdfsError as error:
+            outcomes[error.java_class] += 1
+            if "see the log" in str(error):
+                raise AssertionError(f"{name}\n{request}") from error
     return outcomes
 
 

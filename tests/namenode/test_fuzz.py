@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from tests.namenode.fuzz import fuzz
+from tests.namenode.fuzz import fuzz, fuzz_with_bytes_for_text
 from tests.namenode.rpc import FixedGroups, RpcClient, running_server
 
 from cairnfs.errors import HdfsError
@@ -48,6 +48,16 @@ def test_random_calls_are_answered_with_names(tmp_path: Path) -> None:
         running_server(scratch, FixedGroups(alice=("staff",))) as server,
     ):
         outcomes = fuzz(server, 3000, seed=1)
+        with server.connect() as client:
+            remove_everything(client)
+    assert outcomes["answered"] > 100
+
+
+def test_what_is_not_text_is_answered_too(tmp_path: Path) -> None:
+    with scratch_namespace(tmp_path) as scratch, running_server(scratch) as server:
+        scratch.mkdirs("/d")
+        scratch.create("/d/f")
+        outcomes = fuzz_with_bytes_for_text(server, seed=1)
         with server.connect() as client:
             remove_everything(client)
     assert outcomes["answered"] > 100

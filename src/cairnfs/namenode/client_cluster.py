@@ -6,17 +6,20 @@ import math
 from collections.abc import Callable, Iterator
 
 from cairnfs.blocks.policies import DEFAULT
-from cairnfs.blocks.records import AdminState, CheckQueue
+from cairnfs.blocks.records import AdminState, BlockId, CheckQueue
 from cairnfs.errors import UnsupportedOperationException
 from cairnfs.namenode.admin_protocols import check_superuser
 from cairnfs.namenode.block_messages import fill_datanode_info
+from cairnfs.namenode.call_tasks import answer_with
 from cairnfs.namenode.datanodes import LiveDataNode
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.responses import NOTHING
 from cairnfs.namenode.service import IncomingCall, Service
+from cairnfs.namesystem.corrupt_files import get_corrupt_files
+from cairnfs.namesystem.paths import FsPath
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import ha_service_pb2, hdfs_pb2
-from cairnfs.wire.protocols import CLIENT_PROTOCOL
+from cairnfs.wire.protocols import CLIENT_PROTOCOL, as_text
 
 CALLS = Service(CLIENT_PROTOCOL)
 
@@ -25,6 +28,7 @@ REPLICATION = 3  # dfs.replication
 BYTES_PER_CHECKSUM = 512  # dfs.bytes-per-checksum
 WRITE_PACKET_BYTES = 64 << 10  # dfs.client-write-packet-size
 FILE_BUFFER_BYTES = 4096  # io.file.buffer.size
+BLOCK_ID_MAX = (1 << 63) - 1
 
 
 # What clients go by
@@ -168,11 +172,35 @@ def get_slow_datanode_report(
 @CALLS.handler
 def list_corrupt_file_blocks(
     call: IncomingCall, request: pb.ListCorruptFileBlocksRequestProto
-) -> pb.ListCorruptFileBlocksResponseProto:
+) -> None:
     check_superuser(call)
+    path = FsPath.parse(request.path)
+    after = _parse_cookie(as_text(request.cookie))
+    answer_with(call, _list_corrupt_files(call.namenode, path, after))
+
+
+async def _list_corrupt_files(
+    namenode: NameNode, path: FsPath, after: BlockId
+) -> pb.ListCorruptFileBlocksResponseProto:
+    """Page after page until some are found: to Hadoop's clients an empty answer is the last."""
     response = pb.ListCorruptFileBlocksResponseProto()
-    response.corrupt.cookie = request.cookie
-    return response
+    while True:
+        page = await namenode.call(get_corrupt_files, after)
+        response.corrupt.files.extend(
+            str(file) for file in page.files if path == file or path.is_ancestor_of(file)
+        )
+        after = page.last
+        if response.corrupt.files or not page.has_more:
+            response.corrupt.cookie = str(after)
+            return response
+
+
+def _parse_cookie(cookie: str) -> BlockId:
+    """The block behind which to go on; as in HDFS, what is no number is where to begin."""
+    try:
+        return BlockId(min(max(0, int(cookie)), BLOCK_ID_MAX))
+    except ValueError:
+        return BlockId(0)
 
 
 def _datanodes_of_type(

@@ -155,7 +155,7 @@ def fsync(call: IncomingCall, request: pb.FsyncRequestProto) -> None:
         pipelines.fsync,
         encode_nothing,
         _parse(request.src),
-        request.client,
+        as_text(request.client),
         InodeId(request.fileId),
         request.lastBlockLength,
     )

@@ -193,7 +193,9 @@ def error_report(
     call: IncomingCall, request: pb.ErrorReportRequestProto
 ) -> pb.ErrorReportResponseProto:
     who = request.registartion.datanodeID
-    log.warning("DataNode %s:%d reports: %s", who.ipAddr, who.xferPort, as_text(request.msg))
+    log.warning(
+        "DataNode %s:%d reports: %s", as_text(who.ipAddr), who.xferPort, as_text(request.msg)
+    )
     return pb.ErrorReportResponseProto()
 
 
