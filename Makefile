@@ -16,8 +16,9 @@ DEVELOP := $(VENV)/.stamp-develop
 SYSTEM_PYTHON := $(if $(filter Linux,$(shell uname)),/usr/bin/python3)
 # Only folders that exist, so that checks work while the tree grows.
 CHECKED := $(wildcard src tests verification benchmarks scripts)
-# Where `make compiled` puts CairnFS; for `make bench-peer`, `COMPILED=` is the sources as they are.
-COMPILED ?= build/compiled
+COMPILED := build/compiled
+WHEEL_OF_COMPILED = HATCH_BUILD_HOOK_ENABLE_CUSTOM=true PIP_CONSTRAINT=constraints.txt $(PIP) wheel --no-deps .
+SOURCES := $(shell find src -name '*.py') pyproject.toml constraints.txt scripts/compiled_wheel.py
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
@@ -60,24 +61,20 @@ cluster: $(RUNTIME) ## start a cluster on this machine that stays, and say how t
 
 wheel: setup ## a wheel in dist/ with the NameNode compiled: a third quicker, needs a C compiler
 	@echo "wheel: compiling; this takes two minutes"
-	@rm -rf dist
-	@HATCH_BUILD_HOOK_ENABLE_CUSTOM=true PIP_CONSTRAINT=constraints.txt \
-	    $(PIP) wheel --no-deps --wheel-dir dist .
-	@ls dist/*.whl
+	@$(WHEEL_OF_COMPILED) --wheel-dir dist
+	@ls -t dist/*.whl | head -1
 
-compiled: wheel ## the same unpacked, for PYTHONPATH=build/compiled
-	@rm -rf build/compiled
-	@$(PIP) install --no-deps --target build/compiled dist/*.whl
+compiled: setup $(COMPILED)/.stamp ## the same unpacked, for PYTHONPATH=build/compiled
 
 test-compiled: compiled setup-postgres ## run the tests of the NameNode on what is compiled
-	@PYTHONPATH=build/compiled $(BIN)/python -m pytest --numprocesses 3 --dist loadfile \
+	@PYTHONPATH=$(COMPILED) $(BIN)/python -m pytest --numprocesses 3 --dist loadfile \
 	    $(or $(ARGS),$(addprefix tests/,attributes model namenode namesystem store testing transaction wire))
 
 bench: setup setup-postgres ## run the benchmarks
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
-bench-peer: setup setup-java $(if $(COMPILED),compiled) ## measure beside a real Apache HDFS, which is installed for it
-	@PYTHONPATH=$(COMPILED) $(BIN)/python -m benchmarks.against_hdfs $(ARGS)
+bench-peer: setup setup-java $(if $(PLAIN),,compiled) ## measure beside a real Apache HDFS, which is installed for it; PLAIN=1 without compiling
+	@PYTHONPATH=$(if $(PLAIN),,$(COMPILED)) $(BIN)/python -m benchmarks.against_hdfs $(ARGS)
 
 bench-snapshots: setup setup-postgres ## measure snapshots, roll-back, clones and differences
 	@$(BIN)/python -m benchmarks.snapshots $(ARGS)
@@ -97,6 +94,13 @@ verify: setup setup-java ## prove the rules of inherited attributes with TLC, an
 clean: ## remove .venv, caches and build output
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+$(COMPILED)/.stamp: $(SOURCES) | $(DEVELOP)
+	@echo "compiled: compiling; this takes two minutes"
+	@rm -rf $(COMPILED) build/wheel
+	@$(WHEEL_OF_COMPILED) --wheel-dir build/wheel
+	@$(PIP) install --no-deps --target $(COMPILED) build/wheel/*.whl
+	@touch $@
 
 # A cluster needs the runtime alone: neither compiler nor PostgreSQL, Java or git.
 $(RUNTIME): pyproject.toml constraints.txt | $(BIN)/python

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from typing import Final
 
 from cairnfs.clock import Clock
 from cairnfs.errors import HdfsError
@@ -27,13 +28,15 @@ from cairnfs.transaction.runner import Runner, run
 
 log = logging.getLogger(__name__)
 
-LEASES = "leases"
+LEASES: Final = "leases"
 
 PAGE = 500  # leases looked at in one step
-REST_MIN_S = 2.0  # between two rounds (dfs.namenode.lease-recheck-interval-ms), and
-REST_FACTOR = 20  # so many times as long as the last one took
-GAP_MS = 30_000  # without an answer from the store: it was away, and no lease could be renewed
-NEVER_MS = 1 << 60
+REST_MIN_S: Final = 2.0  # between two rounds (dfs.namenode.lease-recheck-interval-ms), and
+REST_FACTOR: Final = 20  # so many times as long as the last one took
+GAP_MS: Final = (
+    30_000  # without an answer from the store: it was away, and no lease could be renewed
+)
+NEVER_MS: Final = 1 << 60
 
 
 class LeaseExpiry:

@@ -19,7 +19,7 @@ from cairnfs.namesystem.permissions import Caller
 from cairnfs.wire import rpc
 from cairnfs.wire.protocols import Method
 
-NO_HEADER: Final = rpc.CallHeader(
+_NO_HEADER: Final = rpc.CallHeader(
     client_id=b"",
     retry_count=0,
     caller_context=None,
@@ -36,7 +36,8 @@ async def call_locally(
 
     `ugi` is who calls, in the words of the audit log.
     """
-    call = LocalCall(LocalConnection(server, ugi), method, caller)
+    unnumbered = rpc.Call(0, method, b"", _NO_HEADER)
+    call = LocalCall(LocalConnection(server, ugi), unnumbered, caller)
     call.request = request
     try:
         response = server.handlers[method](call, request)
@@ -65,19 +66,12 @@ class LocalConnection:
 
 
 class LocalCall(IncomingCall):
-    """A call whose answer somebody here waits for.  As a rule nobody could tell it from others."""
+    """A call whose answer somebody here waits for."""
 
     __slots__ = ("answered",)
 
-    def __init__(
-        self,
-        connection: LocalConnection,
-        method: Method,
-        caller: Caller,
-        call_id: int = 0,
-        header: rpc.CallHeader = NO_HEADER,
-    ) -> None:
-        super().__init__(connection, rpc.Call(call_id, method, b"", header), caller)
+    def __init__(self, connection: LocalConnection, call: rpc.Call, caller: Caller) -> None:
+        super().__init__(connection, call, caller)
         self.answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
     def answer(self, response: Response) -> None:

@@ -7,6 +7,7 @@ other NameNode on the same store goes on where this one stopped.
 from __future__ import annotations
 
 import gc
+import logging
 import zlib
 from typing import Any, assert_never
 
@@ -34,6 +35,8 @@ from cairnfs.transaction.calls import Call, CallKey, Operation, R
 from cairnfs.transaction.locking import PessimisticRunner, SystemLockRunner
 from cairnfs.transaction.optimistic import OptimisticRunner
 from cairnfs.transaction.runner import Membership, Runner, RunnerStatistics, run
+
+log = logging.getLogger(__name__)
 
 
 class NameNode:
@@ -120,22 +123,28 @@ class NameNode:
         return namenode
 
     async def stop(self) -> None:
-        """Finish what was called, leave the others in good order; all of it, whatever fails."""
+        """Finish what was called, leave the others in good order; all of it, whatever fails.
+
+        The first failure is raised, the others are logged.
+        """
         failures: list[BaseException] = []
-        for step in (self._finish_work, self.membership.leave, self.store.close):
+        for step in (
+            self.safe_mode.stop,
+            self._duties.stop,
+            self._runner.close,
+            self.membership.leave,
+            self.store.close,
+        ):
             try:
                 await step()
             except BaseException as error:
                 failures.append(error)
         if self.audit is not None:
             self.audit.close()
+        for failure in failures[1:]:
+            log.error("the NameNode did not stop in good order", exc_info=failure)
         if failures:
             raise failures[0]
-
-    async def _finish_work(self) -> None:
-        await self.safe_mode.stop()
-        await self._duties.stop()
-        await self._runner.close()
 
     def caller(self, user: str, groups: tuple[str, ...] = (), address: str = "") -> Caller:
         """Who calls, with the rights that this namespace gives them."""

@@ -91,5 +91,5 @@ def encode_first_field(message: bytes) -> bytes:
 
 
 def fill_status(message: hdfs_pb2.HdfsFileStatusProto, status: FileStatus) -> None:
-    """The same inside a message that is made anew anyway."""
+    """The same where a message that has other fields as well is built: what it said before goes."""
     message.ParseFromString(encode_status(status))

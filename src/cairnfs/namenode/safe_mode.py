@@ -15,6 +15,7 @@ import logging
 import math
 from collections.abc import Iterable
 from itertools import chain
+from typing import Final
 
 from cairnfs.blocks.records import Replica, ReplicaStatus, StorageNumber
 from cairnfs.errors import HdfsError, RetriableException, SafeModeException
@@ -25,12 +26,12 @@ from cairnfs.transaction.records import decode
 
 log = logging.getLogger(__name__)
 
-REPLICAS_PAGE = 2_000  # rows counted while nobody else is served
-LEASES_PAGE = 500
+REPLICAS_PAGE: Final = 2_000  # rows counted while nobody else is served
+LEASES_PAGE: Final = 500
 COUNT_AGAIN_S = 1.0  # if the store does not answer
 
 # What an operation does, in FSNamesystem's words; the path follows.
-_WORDS = {
+_WORDS: Final = {
     "abandon_block": "abandon block",
     "add_block": "add block to ",
     "allow_snapshot": "allow snapshot for ",

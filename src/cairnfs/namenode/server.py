@@ -38,9 +38,8 @@ UNSENT_BYTES_MAX: Final = 4 << 20  # of one connection, and what the calls under
 IDLE_LIMIT_S = 20.0  # twice ipc.client.connection.maxidletime
 IDLE_CONNECTIONS_MAX: Final = 4000  # ipc.client.idlethreshold: as many may be idle for longer,
 IDLE_PART_MAX = 0.5  # or this part of the descriptors that we may have
-DEAF_SWEEPS_MAX: Final = (
-    15  # five minutes, in which a client has read nothing of what it has asked for
-)
+# Five minutes, in which a client has read nothing of what it has asked for.
+DEAF_SWEEPS_MAX: Final = 15
 STOP_LIMIT_S: Final = 5.0  # for calls under way to be answered, and the answers to be read
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from cairnfs.namenode.service import IncomingCall
 from cairnfs.namesystem import lease_recovery
@@ -13,7 +13,7 @@ from cairnfs.namesystem.inodes import InodeId
 from cairnfs.transaction.calls import Operation
 
 COPY_WAIT_S = 20.0  # for DataNodes to copy a block: a heartbeat, and the time it takes
-COPY_POLL_S = 0.1
+COPY_POLL_S: Final = 0.1
 
 
 def run_or_release(

@@ -1,4 +1,8 @@
-"""What operations answer, as records; some of it is stored, for those who ask once more."""
+"""What operations answer, as records; some of it is stored, for those who ask once more.
+
+They are apart from the operations, which can be compiled: msgspec decodes by annotations, and
+compiled code has none (docs/decisions/0024-compiled.md).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The rows of leases: which client may write to which file, and when it was last heard of."""
+"""The rows of leases: which client may write to which file, and when it was last heard of.
+
+They are apart from `leases` for the same reason as `answers` from the operations.
+"""
 
 from __future__ import annotations
 

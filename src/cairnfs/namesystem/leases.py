@@ -31,10 +31,10 @@ from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
-SOFT_LIMIT_MS: Final = 60_000  # after this, another client may take the file over
-HARD_LIMIT_MS: Final = (
-    20 * 60_000
-)  # after this, the file is closed (dfs.namenode.lease-hard-limit-sec)
+# After the first, another client may take the file over; after the second
+# (dfs.namenode.lease-hard-limit-sec), it is closed.
+SOFT_LIMIT_MS: Final = 60_000
+HARD_LIMIT_MS: Final = 20 * 60_000
 HOLDERS_PAGE: Final = 100  # clients looked at by one transaction
 
 

@@ -73,13 +73,13 @@ class Lookup:
         """`covered_txid` is that of the latest snapshot that covers the path.  What is below is to
         be looked for in `rows`: now, or in the snapshot that the path is in.  With
         `is_dot_snapshot` the path is that of a directory's list of snapshots."""
-        self.path = path
-        self.inodes = inodes
-        self.missing = missing
-        self.covered_txid = covered_txid
-        self.rows = rows
-        self.snapshot = snapshot
-        self.is_dot_snapshot = is_dot_snapshot
+        self.path: Final = path
+        self.inodes: Final = inodes
+        self.missing: Final = missing
+        self.covered_txid: Final = covered_txid
+        self.rows: Final = rows
+        self.snapshot: Final = snapshot
+        self.is_dot_snapshot: Final = is_dot_snapshot
 
     def with_inodes(self, inodes: tuple[Inode, ...]) -> Lookup:
         """The same path with other inodes along it."""

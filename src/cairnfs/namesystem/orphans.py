@@ -1,4 +1,4 @@
-"""What was deleted and is still to be reclaimed, as rows."""
+"""What was deleted and is still to be reclaimed, as rows; apart from `delete`, as `answers`."""
 
 from __future__ import annotations
 

@@ -50,10 +50,10 @@ class Caller:
         self, user: str, groups: frozenset[str], is_superuser: bool, address: str = ""
     ) -> None:
         """`address` is that of the client's host."""
-        self.user = user
-        self.groups = groups
-        self.is_superuser = is_superuser
-        self.address = address
+        self.user: Final = user
+        self.groups: Final = groups
+        self.is_superuser: Final = is_superuser
+        self.address: Final = address
 
 
 def make_caller(

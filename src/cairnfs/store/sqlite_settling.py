@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Final
 
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.store.sqlite_commits import Commits
 
 log = logging.getLogger(__name__)
 
-REST_S = 0.02  # without a commit
+REST_S: Final = 0.02  # without a commit
 
 
 class Settler:

@@ -234,7 +234,8 @@ def keyed_call(server: RpcServer, method: Method, *, is_retry: bool) -> LocalCal
     superuser = server.namenode.superuser
     connection = LocalConnection(server, superuser)
     header = rpc.CallHeader(CLIENT_ID, int(is_retry), None, b"", None, b"")
-    return LocalCall(connection, method, server.namenode.caller(superuser), CALL_ID, header)
+    call = rpc.Call(CALL_ID, method, b"", header)
+    return LocalCall(connection, call, server.namenode.caller(superuser))
 
 
 async def do_case(namenode: NameNode, case: Case, clock: ManualClock, *, is_retry: bool) -> str:

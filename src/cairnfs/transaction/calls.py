@@ -48,13 +48,13 @@ class Operation(Generic[R]):
         solitary: bool,
         walks: bool,
     ) -> None:
-        self.function = function
-        self.name = function.__name__
-        self.mutates = mutates
-        self.at_most_once = stored_reply is not None
-        self.reply_type = stored_reply
-        self.solitary = solitary
-        self.walks = walks
+        self.function: Final = function
+        self.name: Final = function.__name__
+        self.mutates: Final = mutates
+        self.at_most_once: Final = stored_reply is not None
+        self.reply_type: Final = stored_reply
+        self.solitary: Final = solitary
+        self.walks: Final = walks
 
 
 def operation(

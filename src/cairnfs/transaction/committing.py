@@ -164,12 +164,7 @@ class Committer:
         batch = build_batch(group, now_ms, self._membership.shard, member, validate=self._validate)
         if batch.size == 0 and self._cache is not None:
             return 0  # held reads whose writers were committed before them
-        base: int | None = None
-        unknown: CommitUnknown | None = None
-        try:
-            base = await commit(batch)
-        except CommitUnknown as error:
-            unknown = error
+        base, unknown = await _try(commit, batch)
         if unknown is not None and member is not None:
             base = await self._store.settle(member)
         elif unknown is not None:
@@ -263,3 +258,11 @@ class Committer:
 
     def _new_group(self) -> Group:
         return Group(self._marks, validates=self._validate)
+
+
+async def _try(commit: Commit, batch: Batch) -> tuple[int | None, CommitUnknown | None]:
+    """Returns an unknown outcome: who keeps an exception that went through it keeps itself."""
+    try:
+        return await commit(batch), None
+    except CommitUnknown as unknown:
+        return None, unknown

@@ -208,13 +208,7 @@ class OptimisticRunner:
         if transaction is None:
             calls = await self._try_from_memory(calls)
         while calls:
-            failure: Exception | None = None
-            try:
-                await self._load(calls, transaction)
-                while self._short_of:
-                    await self._numbers.reserve(self._short_of.pop())
-            except Exception as error:
-                failure = error
+            failure = await self._bring(calls, transaction)
             if failure is None:
                 alone = transaction is not None
                 calls = [call for call in calls if not self._execute(call, alone=alone)]
@@ -225,6 +219,20 @@ class OptimisticRunner:
                 for call in calls:
                     await self._turn([call], transaction)
                 return
+
+    async def _bring(
+        self, calls: list[Call], transaction: StoreTransaction | None
+    ) -> Exception | None:
+        """Bring what calls lack.  Returns why that failed: who keeps an exception that went
+        through it keeps itself.
+        """
+        try:
+            await self._load(calls, transaction)
+            while self._short_of:
+                await self._numbers.reserve(self._short_of.pop())
+        except Exception as error:
+            return error
+        return None
 
     async def _try_from_memory(self, calls: list[Call]) -> list[Call]:
         """Run what may be run on rows that were seen before; returns the other calls."""

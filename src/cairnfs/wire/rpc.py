@@ -86,12 +86,12 @@ class CallHeader:
     ) -> None:
         """`state_id` is the last that the client has seen, `reply_tail` as
         `rpc_replies.encode_reply` takes it."""
-        self.client_id = client_id
-        self.retry_count = retry_count
-        self.caller_context = caller_context
-        self.caller_signature = caller_signature
-        self.state_id = state_id
-        self.reply_tail = reply_tail
+        self.client_id: Final = client_id
+        self.retry_count: Final = retry_count
+        self.caller_context: Final = caller_context
+        self.caller_signature: Final = caller_signature
+        self.state_id: Final = state_id
+        self.reply_tail: Final = reply_tail
 
 
 # Events
@@ -110,10 +110,10 @@ class Call:
 
     def __init__(self, call_id: int, method: Method, request: bytes, header: CallHeader) -> None:
         """`request` is for `method.decode_request`."""
-        self.call_id = call_id
-        self.method = method
-        self.request = request
-        self.header = header
+        self.call_id: Final = call_id
+        self.method: Final = method
+        self.request: Final = request
+        self.header: Final = header
 
 
 class Send(msgspec.Struct, frozen=True):
