@@ -462,7 +462,7 @@ def test_a_block_of_which_all_is_corrupt_keeps_what_it_has(cluster: FakeCluster)
     cluster.live(5)
     assert [node.told for node in nodes] == [[], [], []]
     assert cluster.checks() == {CheckQueue.CORRUPT: 1}
-    assert cluster.namenode.redundancy.missing == 1
+    assert cluster.namenode.redundancy.lengths[CheckQueue.CORRUPT] == 1
     # So does one full report after the other.
     for node in nodes:
         node.report()

@@ -214,7 +214,7 @@ def test_more_replicas_than_nodes_are_waited_for_in_peace(sqlite_cluster: FakeCl
     blocks = [cluster.write(f"/f{n}") for n in range(20)]
     cluster.live(5)
     assert cluster.checks() == {CheckQueue.HIGHEST: 20}
-    assert cluster.namenode.redundancy.waiting == 20
+    assert cluster.namenode.redundancy.lengths[CheckQueue.HIGHEST] == 20
     before = cluster.namenode.statistics.committed
     cluster.live(10)
     assert cluster.namenode.statistics.committed == before

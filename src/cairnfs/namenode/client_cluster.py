@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from cairnfs.blocks.policies import DEFAULT
 from cairnfs.blocks.records import AdminState, BlockId, CheckQueue
@@ -17,6 +18,7 @@ from cairnfs.namenode.responses import NOTHING
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem.corrupt_files import get_corrupt_files
 from cairnfs.namesystem.paths import FsPath
+from cairnfs.store.schema import Table
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import ha_service_pb2, hdfs_pb2
 from cairnfs.wire.protocols import CLIENT_PROTOCOL, as_text
@@ -70,45 +72,70 @@ def msync(call: IncomingCall, request: pb.MsyncRequestProto) -> bytes:
 # DataNodes and space
 
 
+class TroubledBlocks(NamedTuple):
+    """How many blocks are not as they should be, and replicas to be deleted."""
+
+    missing: int  # no good replica is known
+    highest_priority: int
+    low_redundancy: int  # the former among them
+    badly_distributed: int
+    pending_deletion: int
+
+    @classmethod
+    async def of(cls, namenode: NameNode) -> TroubledBlocks:
+        lengths = await namenode.count_troubled_blocks()
+        low = (CheckQueue.HIGHEST, CheckQueue.VERY_LOW_REDUNDANCY, CheckQueue.LOW_REDUNDANCY)
+        return cls(
+            missing=lengths[CheckQueue.CORRUPT],
+            highest_priority=lengths[CheckQueue.HIGHEST],
+            low_redundancy=sum(lengths[queue] for queue in low),
+            badly_distributed=lengths[CheckQueue.BADLY_DISTRIBUTED],
+            pending_deletion=await namenode.store.count_rows(Table.INVALIDATIONS),
+        )
+
+
 @CALLS.handler
-def get_fs_stats(
-    call: IncomingCall, request: pb.GetFsStatusRequestProto
-) -> pb.GetFsStatsResponseProto:
-    living = [node for node in call.namenode.datanodes if call.namenode.datanodes.is_alive(node)]
+def get_fs_stats(call: IncomingCall, request: pb.GetFsStatusRequestProto) -> None:
+    answer_with(call, _get_fs_stats(call.namenode))
+
+
+async def _get_fs_stats(namenode: NameNode) -> pb.GetFsStatsResponseProto:
+    troubled = await TroubledBlocks.of(namenode)
+    living = [node for node in namenode.datanodes if namenode.datanodes.is_alive(node)]
     return pb.GetFsStatsResponseProto(
         capacity=sum(node.sum(lambda usage: usage.capacity_bytes) for node in living),
         used=sum(node.sum(lambda usage: usage.used_bytes) for node in living),
         remaining=sum(node.sum(lambda usage: usage.remaining_bytes) for node in living),
-        under_replicated=_low_redundancy(call.namenode),
-        corrupt_blocks=call.namenode.redundancy.missing,
-        missing_blocks=call.namenode.redundancy.missing,
+        under_replicated=troubled.low_redundancy,
+        corrupt_blocks=troubled.missing,
+        missing_blocks=troubled.missing,
         missing_repl_one_blocks=0,
         blocks_in_future=0,
-        pending_deletion_blocks=0,
+        pending_deletion_blocks=troubled.pending_deletion,
     )
 
 
 @CALLS.handler
 def get_fs_replicated_block_stats(
     call: IncomingCall, request: pb.GetFsReplicatedBlockStatsRequestProto
+) -> None:
+    answer_with(call, _get_fs_replicated_block_stats(call.namenode))
+
+
+async def _get_fs_replicated_block_stats(
+    namenode: NameNode,
 ) -> pb.GetFsReplicatedBlockStatsResponseProto:
+    troubled = await TroubledBlocks.of(namenode)
     return pb.GetFsReplicatedBlockStatsResponseProto(
-        low_redundancy=_low_redundancy(call.namenode),
-        corrupt_blocks=call.namenode.redundancy.missing,
-        missing_blocks=call.namenode.redundancy.missing,
+        low_redundancy=troubled.low_redundancy,
+        corrupt_blocks=troubled.missing,
+        missing_blocks=troubled.missing,
         missing_repl_one_blocks=0,
         blocks_in_future=0,
-        pending_deletion_blocks=0,
-        highest_prio_low_redundancy_blocks=call.namenode.redundancy.lengths[CheckQueue.HIGHEST],
-        badly_distributed_blocks=call.namenode.redundancy.lengths[CheckQueue.BADLY_DISTRIBUTED],
+        pending_deletion_blocks=troubled.pending_deletion,
+        highest_prio_low_redundancy_blocks=troubled.highest_priority,
+        badly_distributed_blocks=troubled.badly_distributed,
     )
-
-
-def _low_redundancy(namenode: NameNode) -> int:
-    """Blocks with too few replicas, as the NameNode that has the redundancy duty knows them."""
-    lengths = namenode.redundancy.lengths
-    queues = (CheckQueue.HIGHEST, CheckQueue.VERY_LOW_REDUNDANCY, CheckQueue.LOW_REDUNDANCY)
-    return sum(lengths[queue] for queue in queues)
 
 
 @CALLS.handler

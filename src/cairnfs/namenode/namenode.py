@@ -9,8 +9,10 @@ from __future__ import annotations
 import gc
 import logging
 import zlib
+from collections.abc import Mapping
 from typing import Any, assert_never
 
+from cairnfs.blocks.records import CheckQueue
 from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import Control, NameNodeSettings
 from cairnfs.namenode.balancer import Balancer
@@ -160,6 +162,12 @@ class NameNode:
         recovered = await self.block_recoveries.step()
         moved = await self.redundancy.step() + await self.satisfier.step()
         return recovered + moved + await self.balancer.step()
+
+    async def count_troubled_blocks(self) -> Mapping[CheckQueue, int]:
+        """Those that are not as they should be, by what is wrong; whoever has the duty knows."""
+        if not self.gives_commands:
+            await self.redundancy.count_waiting()
+        return self.redundancy.lengths
 
     @property
     def gives_commands(self) -> bool:

@@ -109,19 +109,8 @@ class Redundancy:
         self._turn = 0  # which of the queues is looked at beside the most urgent one
         self._hurried = -1  # the state of the cluster that all have been looked at in
         self._hurrying = -1
-        self.lengths: dict[CheckQueue, int] = dict.fromkeys(
-            WAITING, 0
-        )  # of the queues, in the last round
-
-    @property
-    def waiting(self) -> int:
-        """Blocks that are not as they should be."""
-        return sum(self.lengths.values())
-
-    @property
-    def missing(self) -> int:
-        """Of those, the ones without any good replica."""
-        return self.lengths[CheckQueue.CORRUPT]
+        # Of the queues, in the last round.
+        self.lengths: dict[CheckQueue, int] = dict.fromkeys(WAITING, 0)
 
     @property
     def copies_pending(self) -> int:
@@ -129,13 +118,19 @@ class Redundancy:
         return len(self._pending)
 
     async def load(self) -> None:
-        """Learn which DataNodes there are, and which are to leave."""
+        """Learn which DataNodes there are, which are to leave, and what is to be done."""
         self.read_excluded_hosts()
         after = b""
         while page := await run(self._runner, Call(list_datanodes, (after,))):
             for record in page:
                 self._datanodes.put(record)
             after = page[-1].uuid.encode()
+        await self.count_waiting()
+
+    async def count_waiting(self) -> None:
+        """Learn how long the queues are: from the store, while nobody here works on them."""
+        counts = await self._store.count_each(Table.CHECKS)
+        self.lengths = {queue: counts.get(queue, 0) for queue in WAITING}
 
     def read_excluded_hosts(self) -> None:
         """Read the list of DataNodes that are to leave; it is acted on in the next steps."""

@@ -132,6 +132,7 @@ class NameNodeObserver:
             duties=frozenset(filter(namenode.membership.holds, namenode.duties.owned)),
         )
         try:
+            facts.queues = dict(await namenode.count_troubled_blocks())
             found = await namenode.store.read(Reading(totals=[ROOT_ID]))
             if ROOT_ID in found.totals:
                 facts.counts = found.totals[ROOT_ID].counts

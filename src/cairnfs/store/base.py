@@ -375,6 +375,10 @@ class Store(Protocol):
         """
         ...
 
+    async def count_each(self, table: int) -> dict[int, int]:
+        """How many rows there are with each `a` that a small table has."""
+        ...
+
     async def count_ids(self, table: int) -> int:
         """As `count_rows`, with rows that carry the same id counted once: files share blocks."""
         ...

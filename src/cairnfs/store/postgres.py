@@ -58,6 +58,7 @@ _LOCK = "SELECT n, since, data FROM cairn_lock($1, $2, $3, $4)"
 _FIND_REPLIES = (
     "SELECT data FROM replies WHERE client_id = $1 AND last_call >= $2 AND first_call <= $2"
 )
+_COUNT_EACH = "SELECT a, count(*) FROM records WHERE t = $1 GROUP BY a"
 _COUNT_IDS = (
     "SELECT count(*) FROM (SELECT DISTINCT id FROM records WHERE t = $1 AND id IS NOT NULL) ids"
 )
@@ -196,6 +197,9 @@ class PostgresStore:
     async def count_rows(self, table: int) -> int:
         ((count,),) = await self.fetch("SELECT count(*) FROM records WHERE t = $1", table)
         return int(count)
+
+    async def count_each(self, table: int) -> dict[int, int]:
+        return dict(await self.fetch(_COUNT_EACH, table))
 
     async def count_ids(self, table: int) -> int:
         ((count,),) = await self.fetch(_COUNT_IDS, table)

@@ -66,6 +66,8 @@ _FIND_PAGE_END = (
     "SELECT a, b FROM records WHERE t = ? AND (a, b) > (?, ?) ORDER BY a, b LIMIT 1 OFFSET ? - 1"
 )
 
+_COUNT_EACH = "SELECT a, count(*) FROM records WHERE t = ? GROUP BY a"
+
 _COUNT_IDS_REST = "SELECT count(DISTINCT id) FROM records WHERE t = ? AND id > ?"
 _FIND_IDS_END = (
     "SELECT DISTINCT id FROM records WHERE t = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ? - 1"
@@ -229,6 +231,10 @@ class SqliteStore:
             await asyncio.sleep(0)  # there is one thread for everybody
         ((rest,),) = self._fetch(_COUNT_REST, (table, *after))
         return count + int(rest)
+
+    async def count_each(self, table: int) -> dict[int, int]:
+        self.write_backlog()
+        return dict(self._fetch(_COUNT_EACH, (table,)))
 
     async def count_ids(self, table: int) -> int:
         self.write_backlog()

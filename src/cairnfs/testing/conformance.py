@@ -480,6 +480,8 @@ class StoreConformance(ConcurrencyConformance):
         await self.store.commit(Batch(size=3, now_ms=0, puts=[put(key) for key in keys]))
         assert await self.other.last_txid() == 3
         assert [await self.other.count_rows(table) for table in (0, 1, 2)] == [3, 2, 0]
+        assert await self.other.count_each(0) == {1: 1, 2: 2}
+        assert await self.other.count_each(2) == {}
 
     async def check_ids_are_counted_once(self) -> None:
         ids = [7, 7, 8, 9, None]

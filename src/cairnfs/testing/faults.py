@@ -98,6 +98,9 @@ class SteppedStore:
     async def count_rows(self, table: int) -> int:
         return await self.inner.count_rows(table)
 
+    async def count_each(self, table: int) -> dict[int, int]:
+        return await self.inner.count_each(table)
+
     async def count_ids(self, table: int) -> int:
         return await self.inner.count_ids(table)
 
