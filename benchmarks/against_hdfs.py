@@ -4,6 +4,8 @@ Both are the same kind of cluster (one NameNode, three DataNodes, loopback, this
 are driven by the same load generators through Hadoop's own client (`peer/`), and they take
 turns, so that a disturbance meets both: metadata within a second, since a machine may be twice as
 fast a minute later.  What counts are the ratios, of phases that are neighbours.
+
+Restarts come after everything else, once, on clusters of their own.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from benchmarks.servers import CAIRNFS, HDFS, RealHdfs, Server, both_servers, lo
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
+RESULTS_FILE = RESULTS / "against_hdfs.json"
 
 # The first bars: the ratio of throughput to HDFS, 32 threads, one NameNode, SQLite.
 META_BARS = {
@@ -49,6 +52,38 @@ def main() -> int:
         "machine": describe_machine(RESULTS, None),
         **{part: [] for part in PARTS},
     }
+    if set(options.only) - {"restart"}:
+        measure_rounds(results, options)
+    if "restart" in options.only:
+        with both_servers(options.peer_home) as servers:
+            results["restart"] = measure_restarts(*servers, options.files)
+        save(results)
+    print_meta(results["meta"])
+    print_data(results["data"])
+    print_flush(results["flush"])
+    if results["restart"]:
+        print(f"\n{restarts_table(results['restart'])}")
+    show(f"every figure is in {RESULTS_FILE.relative_to(HERE.parent)}")
+    return 0
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench-peer", description=__doc__)
+    parser.add_argument("--only", nargs="+", default=PARTS, choices=PARTS)
+    parser.add_argument("--rounds", type=int, default=2, help="of all parts but restart")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 8, 32])
+    parser.add_argument("--layouts", nargs="+", default=["spread", "one"])
+    parser.add_argument("--operations", type=int, default=20_000, help="of each kind, 32 threads")
+    parser.add_argument("--files", type=int, default=100_000, help="when NameNodes are restarted")
+    parser.add_argument("--mib", type=int, default=1024, help="size of the sequential file")
+    parser.add_argument(
+        "--peer-home", type=Path, default=Path.home() / ".cache" / "hdfs-peer", help="of HDFS"
+    )
+    return parser.parse_args()
+
+
+def measure_rounds(results: dict[str, Any], options: argparse.Namespace) -> None:
+    """Every part but restarts, as often as there are rounds."""
     with both_servers(options.peer_home) as (hdfs, cairn):
         for round_ in range(options.rounds):
             order = (hdfs, cairn) if round_ % 2 == 0 else (cairn, hdfs)
@@ -59,31 +94,11 @@ def main() -> int:
                     results["data"] += measure_data(hdfs, server, options, round_)
                 if "flush" in options.only:
                     results["flush"] += measure_flush(hdfs, server, round_)
-            if "restart" in options.only:
-                results["restart"] += measure_restarts(hdfs, order, options.files, round_)
-            (RESULTS / "against_hdfs.json").write_text(json.dumps(results, indent=1))
-    print_meta(results["meta"])
-    print_data(results["data"])
-    print_flush(results["flush"])
-    if results["restart"]:
-        print(f"\n{restarts_table(results['restart'])}")
-    show(f"every figure is in {(RESULTS / 'against_hdfs.json').relative_to(HERE.parent)}")
-    return 0
+            save(results)
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make bench-peer", description=__doc__)
-    parser.add_argument("--only", nargs="+", default=PARTS, choices=PARTS)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 8, 32])
-    parser.add_argument("--layouts", nargs="+", default=["spread", "one"])
-    parser.add_argument("--operations", type=int, default=20_000, help="of each kind, 32 threads")
-    parser.add_argument("--files", type=int, default=100_000, help="when NameNodes are restarted")
-    parser.add_argument("--mib", type=int, default=1024, help="size of the sequential file")
-    parser.add_argument(
-        "--peer-home", type=Path, default=Path.home() / ".cache" / "hdfs-peer", help="of HDFS"
-    )
-    return parser.parse_args()
+def save(results: dict[str, Any]) -> None:
+    RESULTS_FILE.write_text(json.dumps(results, indent=1))
 
 
 def measure_meta(

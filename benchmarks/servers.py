@@ -35,13 +35,16 @@ class Server(ABC):
     def pids(self) -> str:
         """Its processes, the NameNode first."""
 
+    def namenode_pid(self) -> str:
+        return self.pids().split(",")[0]
+
     @abstractmethod
     def start_namenode(self) -> None:
         """Start it; it answers some time later."""
 
     @abstractmethod
     def kill_namenode(self) -> None:
-        """End it as a power cut would."""
+        """End it at once, without a chance to clean up; it may have ended already."""
 
 
 class RealHdfs(Server):
@@ -65,8 +68,7 @@ class RealHdfs(Server):
         if not (home / "classes" / "MetaBench.class").exists():
             show("installing Apache HDFS 3.3.6 (about a minute)")
             check(self.run("install"))
-        if not (home / "classes" / "FillBench.class").exists():
-            check(self.run("build"))
+        check(self.run("build"))  # the load generators as they are today
         check(self.run("configure"))  # for our port
         check(self.run("format"))
         check(self.run("start"))

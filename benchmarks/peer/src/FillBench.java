@@ -1,49 +1,28 @@
-import java.io.IOException;
-import java.net.URI;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Empty files, by bare calls: DIR/d0/f0 and so on, so many in each directory.
+ * Empty files, by bare calls: DIR/d0/f0 and so on, so many in each directory.  The NameNode is killed as
+ * soon as the last one is answered: before it has the time for what it does when nobody calls.
  *
- *   FillBench URI DIR FILES PER_DIRECTORY THREADS
+ *   FillBench URI DIR FILES PER_DIRECTORY THREADS NAMENODE_PID
  *
  * One JSON line in the end.
  */
 public class FillBench {
   public static void main(String[] arguments) throws Exception {
-    URI uri = new URI(arguments[0]);
-    String top = arguments[1];
+    String uri = arguments[0], top = arguments[1];
     int files = Integer.parseInt(arguments[2]), each = Integer.parseInt(arguments[3]);
-    FileSystem[] clients = new FileSystem[Integer.parseInt(arguments[4])];
-    for (int t = 0; t < clients.length; t++) {
-      clients[t] = FileSystem.newInstance(uri, new Configuration(), System.getProperty("user.name"));
-    }
-    for (int d = 0; d * each < files; d++) clients[0].mkdirs(new Path(top, "d" + d));
-    AtomicInteger next = new AtomicInteger();
-    AtomicReference<Throwable> error = new AtomicReference<>();
-    Thread[] workers = new Thread[clients.length];
-    long began = System.nanoTime();
-    for (int t = 0; t < clients.length; t++) {
-      FileSystem client = clients[t];
-      workers[t] = new Thread(() -> {
-        try {
-          for (int i = next.getAndIncrement(); i < files && error.get() == null; i = next.getAndIncrement()) {
-            TurnsBench.createBare(client, top + "/d" + i / each + "/f" + i % each);
-          }
-        } catch (Throwable e) {
-          error.compareAndSet(null, e);
-        }
-      });
-      workers[t].start();
-    }
-    for (Thread worker : workers) worker.join();
-    if (error.get() != null) throw new IOException(error.get());
-    double seconds = (System.nanoTime() - began) / 1e9;
-    System.out.printf("{\"rep\":0,\"files\":%d,\"files_s\":%.1f}%n", files, files / seconds);
-    for (FileSystem client : clients) client.close();
+    TurnsBench.threads = Integer.parseInt(arguments[4]);
+    ProcessHandle namenode = ProcessHandle.of(Long.parseLong(arguments[5])).orElseThrow();
+    TurnsBench.Server server = new TurnsBench.Server("filled=" + uri + "=self", TurnsBench.threads);
+    for (int d = 0; d * each < files; d++) server.clients[0].mkdirs(new Path(top, "d" + d));
+    AtomicInteger made = new AtomicInteger();
+    double[] figures = TurnsBench.phase(server, files, (client, i) -> {
+      TurnsBench.createBare(client, top + "/d" + i / each + "/f" + i % each);
+      if (made.incrementAndGet() == files) namenode.destroyForcibly();
+    });
+    System.out.printf("{\"rep\":0,\"files\":%d,\"files_s\":%.1f}%n", files, figures[0]);
+    for (var client : server.clients) client.close();
   }
 }
