@@ -239,8 +239,8 @@ def store(tmp_path: Path) -> SqliteStore:
     return SqliteStore(tmp_path / "namespace.db")
 
 
-def put(key: Key, *, replaces: bool = False) -> Batch:
-    return Batch(size=1, now_ms=0, puts=[Put(key, None, 1, b"", replaces)])
+def put(key: Key, data: bytes = b"", *, replaces: bool = False) -> Batch:
+    return Batch(size=1, now_ms=0, puts=[Put(key, None, 1, data, replaces)])
 
 
 def test_what_waits_conflicts_as_what_is_in_the_tables_does(store: SqliteStore) -> None:
@@ -339,6 +339,33 @@ def test_calls_go_to_the_tables_in_slices_once_enough_wait(
         assert all(store.row((0, number, b"")) for number in range(110))
         store.write_backlog()
         assert in_tables(store) == 110
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_they_do_once_they_are_large(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few they are: they are kept in memory, and are read into it after a crash."""
+    monkeypatch.setattr(sqlite_commits, "JOURNALED_BYTES_MAX", 100_000)
+    monkeypatch.setattr(sqlite_commits, "SETTLED_AT_REST_BYTES_MIN", 50_000)
+
+    async def run() -> None:
+        time = Time()
+        for number in range(4):
+            await store.commit(put((0, number, b""), bytes(10_000)))
+        await time.passes(10 * REST_S)
+        assert in_tables(store) == 0
+        for number in range(4, 6):
+            await store.commit(put((0, number, b""), bytes(10_000)))
+        await turns_of_the_loop()
+        assert in_tables(store) == 0
+        for _ in range(2):
+            await time.passes(REST_S)
+        assert in_tables(store) == 6
+        for number in range(6, 30):
+            await store.commit(put((0, number, b""), bytes(10_000)))
+            await turns_of_the_loop()
+            assert number - in_tables(store) < 10
         await store.close()
 
     asyncio.run(run())

@@ -29,8 +29,13 @@ from cairnfs.store.sqlite_schema import migrate
 JOURNALED_CALLS_MAX = 8192
 """Once so many calls wait for their tables, they are brought there, slice by slice."""
 
+JOURNALED_BYTES_MAX = 8 << 20
+"""Or once they have so many bytes in the journal: three times as many as calls have as a rule."""
+
 SETTLED_AT_REST_MIN = 2048
-"""So many are brought there as soon as there is nothing else to do."""
+"""So many calls are brought there as soon as there is nothing else to do."""
+
+SETTLED_AT_REST_BYTES_MIN = 2 << 20
 
 _SET_CLOCK: Final = "UPDATE clock SET txid = ?"
 
@@ -116,13 +121,18 @@ class Commits:
         return (
             self._settling is not None
             or self.backlog.calls >= JOURNALED_CALLS_MAX
+            or self._journal.bytes_appended >= JOURNALED_BYTES_MAX
             or self.backlog.hinders_scans
         )
 
     @property
     def would_settle(self) -> bool:
         """Whether it is, for those who have nothing else to do."""
-        return self.backlog.calls >= SETTLED_AT_REST_MIN or self.is_settling
+        return (
+            self.backlog.calls >= SETTLED_AT_REST_MIN
+            or self._journal.bytes_appended >= SETTLED_AT_REST_BYTES_MIN
+            or self.is_settling
+        )
 
     def settle_some(self) -> None:
         """Bring a slice of what waits to the tables, or begin with it."""

@@ -53,6 +53,11 @@ class Journal:
         """Whether what was appended last would be found again after a crash."""
         return self._current.is_in_place and self._other.is_in_place
 
+    @property
+    def bytes_appended(self) -> int:
+        """Since the last `turn` or `begin`."""
+        return self._current.bytes_written
+
     def append(self, data: bytes) -> None:
         """Write a record; it is on disk then.  After an OSError it is as if nobody had tried."""
         self._current.append(data)
@@ -83,7 +88,7 @@ class _File:
         self._descriptor = -1
         self._identity: tuple[int, int] | None = None
         self._salt = b""
-        self._end = 0  # where the next record goes
+        self.bytes_written = 0  # since it was begun: where the next record goes
 
     def read(self) -> Iterator[bytes]:
         try:
@@ -113,13 +118,13 @@ class _File:
         return self._descriptor < 0 or identify(self._path) == self._identity
 
     def begin(self) -> None:
-        self._end = 0
+        self.bytes_written = 0
 
     def append(self, data: bytes) -> None:
         if self._descriptor < 0:
             self._make()
         salt, beginning = self._salt, b""
-        if not self._end:
+        if not self.bytes_written:
             salt = self._salt = os.urandom(_SALT_BYTES)
             beginning = _BEGINNING.pack(salt, zlib.crc32(salt))
         record = _RECORD.pack(salt, len(data), _checksum(salt, data))
@@ -129,12 +134,12 @@ class _File:
             fdatasync(self._descriptor)
         except OSError:
             with suppress(OSError):  # it may be whole, though nobody relies on it
-                pwrite(self._descriptor, bytes(_RECORD.size), self._end + len(beginning))
+                pwrite(self._descriptor, bytes(_RECORD.size), self.bytes_written + len(beginning))
             raise
-        self._end += len(written)
+        self.bytes_written += len(written)
 
     def _write(self, data: bytes) -> None:
-        at = self._end
+        at = self.bytes_written
         while data:
             count = pwrite(self._descriptor, data, at)
             data, at = data[count:], at + count
@@ -158,7 +163,7 @@ class _File:
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
-        self._end = 0
+        self.bytes_written = 0
 
 
 _WHAT_TO_DO: Final = (
