@@ -16,8 +16,7 @@ from cairnfs.store.base import Scan
 from cairnfs.store.batches import Batch, Put
 from cairnfs.store.schema import Key
 from cairnfs.store.sqlite import SqliteStore, format_file
-from cairnfs.store.sqlite_backlog import change_of
-from cairnfs.store.sqlite_change import encode_change
+from cairnfs.store.sqlite_change import change_of, encode_change
 from cairnfs.store.sqlite_journal import Journal
 from cairnfs.store.sqlite_schema import JOURNAL_SUFFIXES
 
