@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import asyncpg
 
+from cairnfs.build import is_compiled
 from cairnfs.testing.postgres_server import PostgresServer
-from cairnfs.transaction import optimistic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,7 @@ def describe_machine(directory: Path, server: PostgresServer | None) -> dict[str
         "cores": len(os.sched_getaffinity(0)),
         "load_average_before": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
-        "compiled": not str(optimistic.__file__).endswith(".py"),
+        "compiled": is_compiled(),
         "sqlite": apsw.sqlite_lib_version(),
         "apsw": apsw.apsw_version(),
         "asyncpg": asyncpg.__version__,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from cairnfs.build import is_compiled
 from cairnfs.cli.main import COMMANDS, main
 
 SERVERS = ("apsw", "asyncpg", "cairnfs.namenode", "pyspark")
@@ -30,6 +32,14 @@ def test_help_imports_nothing_heavy() -> None:
     """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_a_version_says_whether_it_is_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    build = "compiled" if is_compiled() else "not compiled"
+    for option in ("-V", "--version"):
+        assert main([option]) == 0
+        shown = capsys.readouterr().out
+        assert re.fullmatch(rf"cairn [0-9.]+ \({build}\)\n", shown), shown
 
 
 def test_a_mistake_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,10 +85,13 @@ def _help() -> str:
 def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
+    from cairnfs.build import is_compiled
+
+    build = "compiled" if is_compiled() else "not compiled"
     try:
-        return f"cairn {version('cairnfs')}"
+        return f"cairn {version('cairnfs')} ({build})"
     except PackageNotFoundError:
-        return "cairn, from a checkout"
+        return f"cairn, from a checkout ({build})"
 
 
 def _fail(message: str, code: int = 1) -> int:
