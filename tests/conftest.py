@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.compiled.replacing import CompilableMonkeyPatch
 
+from cairnfs.build import is_compiled
 from cairnfs.testing.cluster import Cluster
 from cairnfs.testing.postgres_server import PostgresServer
-from cairnfs.transaction import views
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("untimed", deadline=None)
@@ -46,14 +47,23 @@ _LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first; what cannot be done to compiled code is left out there."""
+    """The longest files come first; what is not for compiled code is left out there."""
     tests = Path(__file__).parent
     places = {tests / name: place for place, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
-    if not str(views.__file__).endswith(".py"):
+    if is_compiled():
         for item in items:
             if item.get_closest_marker("interpreted"):
                 item.add_marker(pytest.mark.skip(reason="the NameNode is compiled"))
+
+
+@pytest.fixture
+def monkeypatch(request: pytest.FixtureRequest) -> Iterator[pytest.MonkeyPatch]:
+    """As it is elsewhere; but what compiled code would not notice is for tests that say so."""
+    is_interpreted = request.node.get_closest_marker("interpreted")
+    patch = pytest.MonkeyPatch() if is_interpreted else CompilableMonkeyPatch()
+    yield patch
+    patch.undo()
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,6 @@ from cairnfs.blocks.records import (
 from cairnfs.blocks.relocation import Move
 from cairnfs.blocks.replication import ReplicaState
 from cairnfs.namenode.moves import Mover, Outcome
-from cairnfs.namenode.namenode import NameNode
 from cairnfs.namesystem.redundancy import inspect_blocks
 from cairnfs.store.base import Found, Reading
 from cairnfs.store.schema import Table
@@ -330,7 +329,7 @@ def test_a_volume_that_breaks_again_after_another_namenode_had_the_duty(
     assert live is not None
     assert live.given_up
     with monkeypatch.context() as patch:
-        patch.setattr(NameNode, "gives_commands", False)
+        patch.setattr(cluster.namenode.membership, "holds", lambda duty: False)
         a.put_in("DS-a-0")
         a.beat()
         a.report()

@@ -15,6 +15,7 @@ import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.compiled.replacing import CompilableMonkeyPatch
 
 from cairnfs.store import sqlite_backlog, sqlite_commits
 from cairnfs.store.base import ABSENT, Conflict, Count, PastRow, Scan
@@ -169,7 +170,7 @@ async def crash(store: SqliteStore, path: Path) -> tuple[SqliteStore, Path]:
 @contextmanager
 def failing(store: SqliteStore, what: str) -> Iterator[None]:
     """Whatever goes to the tables meanwhile fails in one place."""
-    with pytest.MonkeyPatch.context() as patch:
+    with CompilableMonkeyPatch.context() as patch:
         if what == "puts":
             patch.setattr(sqlite_backlog, "_PUT", "nonsense")
         elif what == "totals":
@@ -224,7 +225,7 @@ def test_whatever_happens_the_store_is_what_was_committed(
     script: list, waiting_max: int, slice_rows: int
 ) -> None:
     """Also between two slices of what is on its way to the tables, and after one that failed."""
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+    with tempfile.TemporaryDirectory() as folder, CompilableMonkeyPatch.context() as patch:
         patch.setattr(sqlite_commits, "JOURNALED_CALLS_MAX", waiting_max)
         patch.setattr(sqlite_backlog, "SLICE_ROWS", slice_rows)
         patch.setattr(sqlite_backlog, "SLICE_CLIENTS", 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.compiled.replacing import CompilableMonkeyPatch
 
 from cairnfs.store import known_calls, sqlite
 from cairnfs.store.base import Conflict
@@ -26,7 +27,7 @@ CLIENTS = (b"one", b"two", b"three")
 def test_no_call_that_has_a_reply_is_taken_for_new(replies: list[tuple[bytes, set[int]]]) -> None:
     stored: dict[bytes, set[int]] = {client: set() for client in CLIENTS}
     known = KnownCalls(lambda client: stored[client])
-    with pytest.MonkeyPatch.context() as patch:
+    with CompilableMonkeyPatch.context() as patch:
         patch.setattr(known_calls, "CLIENTS_MAX", 2)
         patch.setattr(known_calls, "KNOWN_MAX", 20)
         patch.setattr(known_calls, "KNOWN_OF_CLIENT_MAX", 8)

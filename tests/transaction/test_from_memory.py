@@ -183,6 +183,7 @@ def test_on_a_store_of_our_own_a_name_out_of_the_cache_is_found(
         assert names == [b"first", b"second"]
 
 
+@pytest.mark.interpreted
 def test_a_way_that_was_walked_is_not_walked_again(
     two: tuple[NameNodeThread, NameNodeThread], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,29 +10,16 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
-import tomllib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.compiled.modules import compiled_modules, source_of
 
 from cairnfs import namesystem
 from cairnfs.store.sqlite_change import Change
 from cairnfs.transaction import records
 from cairnfs.transaction.calls import Operation
-
-ROOT = Path(__file__).parents[1]
-
-
-def compiled_modules() -> set[str]:
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    hook = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
-    return {
-        ".".join(filter(None, ("cairnfs", package, module)))
-        for package, modules in hook["modules"].items()
-        for module in modules
-    }
 
 
 def decoded_types() -> Iterator[Any]:
@@ -70,7 +57,7 @@ def classes_in(types: Iterable[Any]) -> set[type]:
 
 def test_every_module_is_there() -> None:
     for name in compiled_modules():
-        assert Path(ROOT, "src", *name.split(".")).with_suffix(".py").exists(), name
+        assert source_of(name).exists(), name
 
 
 def test_records_that_are_decoded_are_in_modules_of_their_own() -> None:
@@ -87,8 +74,7 @@ def waits(node: ast.AST) -> bool:
 
 def test_nothing_waits_while_an_exception_is_handled() -> None:
     for name in compiled_modules():
-        source = Path(ROOT, "src", *name.split(".")).with_suffix(".py").read_text()
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(ast.parse(source_of(name).read_text())):
             where = f"{name}, line {getattr(node, 'lineno', 0)}"
             assert not isinstance(node, ast.AsyncWith | ast.AsyncFor), where
             if isinstance(node, ast.Try):
