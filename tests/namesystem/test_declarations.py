@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from tests.compiled.modules import WRONG_TYPE
 
 from cairnfs.errors import (
     AccessControlException,
@@ -64,6 +67,13 @@ def test_only_the_superuser_declares(fs: ScratchClient) -> None:
 def test_other_kinds_are_refused(fs: ScratchClient, kind: str) -> None:
     with pytest.raises(HadoopIllegalArgumentException, match="local, follow-path, stay-with-data"):
         fs.declare_xattr("user.a", kind)
+
+
+@pytest.mark.parametrize("kind", [None, 1])
+def test_kinds_that_are_no_words_are_refused(fs: ScratchClient, kind: Any) -> None:
+    with pytest.raises(WRONG_TYPE, match=r"local, follow-path, stay-with-data|str object expected"):
+        fs.declare_xattr("user.a", kind)
+    assert fs.list_declared_xattrs() == {}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cairnfs.build import is_compiled
 from cairnfs.errors import (
     FileNotFoundException,
     HadoopIllegalArgumentException,
@@ -139,6 +140,9 @@ def test_value() -> None:
     assert hash(path) == hash(parse("/a//b/"))
     assert {path: 1}[parse("//a/b")] == 1
     assert path != parse("/a/c")
+    if is_compiled():  # or it is mypy that sees to it
+        with pytest.raises(AttributeError):
+            path.text = "/c"  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(path)) == copy.copy(path) == path
 
 
