@@ -5,6 +5,7 @@ They are compiled in a copy of the sources, so that the tree which is worked on 
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import subprocess
 import sys
@@ -15,12 +16,23 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SETUP = """
+import sys
+import traceback
+
 from mypyc.build import mypycify
 from setuptools import setup
 
-extensions = mypycify({arguments!r}, opt_level="3", debug_level="0")
+try:
+    extensions = mypycify({arguments!r}, opt_level="3", debug_level="0")
+except SystemExit as refused:
+    print(refused.code)
+    sys.exit({refused})
+except Exception:
+    traceback.print_exc()
+    sys.exit({refused})
 setup(name="cairnfs", packages=[], ext_modules=extensions)
 """
+REFUSED_BY_MYPYC = 3  # the exit code, before anything is there for a C compiler
 
 
 class CompiledWheel(BuildHookInterface):
@@ -30,11 +42,9 @@ class CompiledWheel(BuildHookInterface):
         if version == "editable":
             return
         self._folder = Path(tempfile.mkdtemp(prefix="cairnfs-compiled-"))
-        try:
-            self._add_extensions(build_data)
-        except BaseException:
-            shutil.rmtree(self._folder)
-            raise
+        # Whatever fails: `finalize` is only called when all is packed.
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+        self._add_extensions(build_data)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":
@@ -61,7 +71,8 @@ class CompiledWheel(BuildHookInterface):
         ]
         settings = str(self._folder / "pyproject.toml")
         arguments = ["--config-file", settings, *files]
-        Path(sources, "setup.py").write_text(SETUP.format(arguments=arguments))
+        setup = SETUP.format(arguments=arguments, refused=REFUSED_BY_MYPYC)
+        Path(sources, "setup.py").write_text(setup)
         self.app.display_info(f"compiling {len(files)} modules; this takes a minute or two")
         done = subprocess.run(
             [sys.executable, "setup.py", "--quiet", "build_ext", "--build-lib", str(compiled)],
@@ -70,6 +81,8 @@ class CompiledWheel(BuildHookInterface):
             stderr=subprocess.STDOUT,
             text=True,
         )
+        if done.returncode == REFUSED_BY_MYPYC:
+            raise SystemExit(f"cairnfs cannot be compiled; mypyc refuses it:\n{done.stdout}")
         if done.returncode != 0:
             raise SystemExit(
                 "cairnfs cannot be compiled; it takes a C compiler and Python's headers (Debian:"
