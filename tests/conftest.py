@@ -26,6 +26,7 @@ _database_numbers = count(1)
 
 # A file is run by one worker: begun last, one of these would be all that is left to run.
 _LONGEST = (
+    "compiled/test_running.py",
     "traces/test_snapshots.py",
     "scenarios/test_lease_recovery.py",
     "transaction/test_snapshot_crash.py",
