@@ -14,12 +14,16 @@ from cairnfs.errors import (
     InvalidPathException,
     IOException,
     MaxDirectoryItemsExceededException,
+    NSQuotaExceededException,
     ParentNotDirectoryException,
     PathComponentTooLongException,
 )
 from cairnfs.namesystem import directories
+from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.testing.scratch import ScratchClient
+from cairnfs.transaction.calls import Call
+from cairnfs.transaction.runner import run
 
 
 def test_mkdirs_makes_missing_parents_that_the_caller_can_enter(fs: ScratchClient) -> None:
@@ -309,3 +313,38 @@ def test_a_listing_shows_every_change_before_it(fs: ScratchClient) -> None:
     assert listed() == {"b": (0o600, "ada")}
     fs.delete("/d/b")
     assert listed() == {}
+
+
+def test_a_deep_path_costs_what_its_directories_do(fs: ScratchClient) -> None:
+    """And not their number's square, as if each of them told all above of itself."""
+
+    def additions(depth: int) -> int:
+        path = FsPath.parse(f"/a/b/{depth}" + "/d" * (depth - 3))
+        call = Call(directories.mkdirs, (fs.caller, path, 0o755, 0o755, True))
+        fs.namenode.wait(run(fs.namenode.namenode.runner, call))
+        return sum(len(ids) for ids, _, _ in call.transaction.touches)
+
+    fs.mkdirs("/a/b")
+    assert additions(400) < 2 * 400 + 10
+    assert fs.get_content_summary("/a").directories == 400
+    assert fs.get_content_summary("/a/b/400").directories == 398
+    assert fs.get_content_summary("/a/b/400" + "/d" * 100).directories == 298
+    fs.create("/a/b/f/g/h/i/file", create_parents=True)
+    assert fs.get_content_summary("/a/b/f").directories == 4
+    assert fs.get_content_summary("/a/b/f").files == 1
+
+
+def test_missing_parents_count_for_the_quotas_above(fs: ScratchClient) -> None:
+    fs.mkdirs("/q/a")
+    fs.set_quota("/q", 6)
+    before = fs.dump()
+    for make in (
+        lambda: fs.mkdirs("/q/a/b/c/d/e/f"),
+        lambda: fs.create("/q/a/b/c/d/e/f", create_parents=True),
+    ):
+        with pytest.raises(NSQuotaExceededException, match="quota=6 file count="):
+            make()
+        assert fs.dump() == before
+    fs.mkdirs("/q/a/b/c/d/e")
+    with pytest.raises(NSQuotaExceededException, match="quota=6 file count=7"):
+        fs.mkdirs("/q/x")

@@ -39,7 +39,7 @@ from cairnfs.namesystem.paths import (
 )
 from cairnfs.namesystem.permissions import Access, Caller, valid_mode
 from cairnfs.namesystem.policy_changes import policy_to_tell
-from cairnfs.namesystem.quotas import ONE_DIRECTORY, add_entry, data_of, reported_quota
+from cairnfs.namesystem.quotas import ONE_DIRECTORY, add_chain, add_entry, data_of, reported_quota
 from cairnfs.namesystem.status import status_of
 from cairnfs.namesystem.subtree_access import check_subtree_access
 from cairnfs.store.base import Count
@@ -134,7 +134,10 @@ def add_directories(
     """Make the missing directories above the path's last name; returns all above it."""
     parents = list(lookup.ancestors)
     for name in lookup.missing[:-1]:
-        parents.append(add_directory(tx, caller, lookup.path, parents, name, mode, unmasked))
+        parents.append(_make_directory(tx, caller, lookup.path, parents, name, mode, unmasked))
+    existing = len(lookup.ancestors)
+    if existing < len(parents):
+        add_chain(tx, lookup.path, lookup.ancestors, parents[existing:])
     return parents
 
 
@@ -148,6 +151,21 @@ def add_directory(
     unmasked: int | None,
 ) -> Inode:
     """Add one directory to the last of `parents`."""
+    directory = _make_directory(tx, caller, path, parents, name, mode, unmasked)
+    add_entry(tx, path, parents, ONE_DIRECTORY)
+    return directory
+
+
+def _make_directory(
+    tx: Transaction,
+    caller: Caller,
+    path: FsPath,
+    parents: Sequence[Inode],
+    name: bytes,
+    mode: int,
+    unmasked: int | None,
+) -> Inode:
+    """Which nobody counts yet."""
     parent = parents[-1]
     mode, acl = inherit_default(parent.acl, mode, unmasked, is_directory=True)
     directory = Inode(
@@ -163,7 +181,6 @@ def add_directory(
         acl=acl,
     )
     add_inode(tx, path, parents, directory)
-    add_entry(tx, path, parents, ONE_DIRECTORY)
     return directory
 
 

@@ -161,6 +161,10 @@ def negative(counts: Counts) -> Counts:
     return tuple([(count, -change) for count, change in counts])
 
 
+def _times(counts: Counts, times: int) -> Counts:
+    return tuple([(count, change * times) for count, change in counts])
+
+
 def add_entry(
     tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts, *, skip: int = 0
 ) -> None:
@@ -171,6 +175,23 @@ def add_entry(
     """
     _check_quotas(tx, path, ancestors, counts, skip)
     _change_entries(tx, ancestors, counts, skip, _ONE_CHILD)
+
+
+def add_chain(
+    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], chain: Sequence[Inode]
+) -> None:
+    """New directories, each in the one before it, the first in the last of `ancestors`.
+
+    As `add_entry` for each of them, but in a time that grows with their number, not its square.
+    """
+    counts = _times(ONE_DIRECTORY, len(chain))
+    _check_quotas(tx, path, ancestors, counts, 0)
+    tx.add_to_each([directory.id for directory in ancestors[:-1]], counts)
+    for below, directory in zip(
+        range(len(chain), 0, -1), (ancestors[-1], *chain[:-1]), strict=True
+    ):
+        holds = _ONE_CHILD + _times(ONE_DIRECTORY, below)
+        tx.add(directory.id, holds, mtime_ms=tx.now_ms)
 
 
 def remove_entry(
