@@ -9,7 +9,12 @@ import pytest
 from tests.namenode.datanodes import FakeCluster
 from tests.namenode.rpc import RpcClient
 
-from cairnfs.errors import IOException, LeaseExpiredException, UnsupportedOperationException
+from cairnfs.errors import (
+    FileNotFoundException,
+    IOException,
+    LeaseExpiredException,
+    UnsupportedOperationException,
+)
 from cairnfs.namenode import client_files
 from cairnfs.wire.proto import acl_pb2, hdfs_pb2
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -149,6 +154,29 @@ def test_excluded_datanodes_are_not_chosen(writer: Writer, client: RpcClient) ->
     again = writer.add_block(excludeNodes=[bad])
     assert bad.id.datanodeUuid not in {info.id.datanodeUuid for info in again.locs}
     assert len(again.locs) == 3
+
+
+@pytest.mark.parametrize("knows_its_id", [True, False])
+def test_a_writer_whose_directory_was_rolled_back_is_told(
+    sqlite_cluster: FakeCluster, knows_its_id: bool
+) -> None:
+    """What is there now is shared with a snapshot, and nobody has opened it."""
+    with RpcClient(sqlite_cluster.port) as client:
+        sqlite_cluster.client.mkdirs("/d/sub")
+        writer = Writer(sqlite_cluster, client, "/d/sub/file")
+        sqlite_cluster.client.allow_snapshot("/d")
+        sqlite_cluster.client.create_snapshot("/d", "s")
+        sqlite_cluster.client.mkdirs("/d/sub/later")
+        sqlite_cluster.client.rollback_snapshot("/d", "s")
+        request = pb.GetAdditionalDatanodeRequestProto(
+            src=writer.path,
+            blk=hdfs_pb2.ExtendedBlockProto(poolId="", blockId=1, generationStamp=1),
+            numAdditionalNodes=1,
+            clientName=WRITER,
+            fileId=writer.file_id if knows_its_id else 0,
+        )
+        with pytest.raises(FileNotFoundException, match=r"Holder .* does not have any open files"):
+            client.call("getAdditionalDatanode", request)
 
 
 def test_without_datanodes_there_is_nowhere_to_write(sqlite_cluster: FakeCluster) -> None:

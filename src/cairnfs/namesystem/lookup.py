@@ -244,13 +244,23 @@ def resolve_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
 
 def resolve_link_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
     """As `resolve_to_write`, but a link at the end is itself what is meant."""
+    lookup = _find_to_write(tx, caller, path)
+    return lookup if lookup.missing else with_own_rows(tx, lookup)
+
+
+def resolve_written(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
+    """As `resolve_to_write`, but what is shared with an origin stays so."""
+    return _not_a_link(_find_to_write(tx, caller, path))
+
+
+def _find_to_write(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
     lookup = resolve(tx, path)
     if path.is_reserved:
         _check_may_write(caller, path)
     if lookup.path.snapshot_index >= 0:
         check_not_in_snapshot(lookup)
     check_traverse(caller, lookup.ancestors, lookup.path)
-    return lookup if lookup.missing else with_own_rows(tx, lookup)
+    return lookup
 
 
 def resolve_to_create(tx: Transaction, caller: Caller, path: FsPath) -> Lookup:
