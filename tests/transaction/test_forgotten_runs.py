@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.transaction.playing import play
 
 from cairnfs.config import Control
@@ -15,9 +17,37 @@ from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.testing.postgres_server import PostgresServer
 from cairnfs.transaction.calls import Call
+from cairnfs.transaction.transaction import Transaction
 
 CALLERS = 32
 CALLS = 3200
+
+
+def alive(kind: type) -> int:
+    return sum(type(each) is kind for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("control", list(Control), ids=lambda control: control.value)
+def test_a_call_that_has_ended_is_gone(tmp_path: Path, control: Control) -> None:
+    """At once: the collector comes rarely, and does not know of all that may be in a circle."""
+
+    async def scenario(namenode: NameNode, caller: Caller) -> None:
+        async def make(number: int) -> None:
+            path = FsPath.parse(f"/d{number % 8}/{number}")
+            await namenode.call(mkdirs, caller, path, 0o755, 0o755, True)
+
+        await make(0)
+        gc.collect()
+        gc.disable()
+        try:
+            before = alive(Transaction)
+            for number in range(1, 100):
+                await make(number)
+            assert alive(Transaction) <= before + 4
+        finally:
+            gc.enable()
+
+    play(tmp_path, control, scenario)
 
 
 def test_groups_that_overlap_do_not_keep_each_other(postgres_server: PostgresServer) -> None:
@@ -40,7 +70,7 @@ def test_groups_that_overlap_do_not_keep_each_other(postgres_server: PostgresSer
             assert error is None, error
             answered += 1
             if answered % 400 == 0:
-                alive_max = max(alive_max, sum(type(each) is Call for each in gc.get_objects()))
+                alive_max = max(alive_max, alive(Call))
             if answered == CALLS:
                 ended.set_result(None)
             asyncio.get_running_loop().call_soon(begin)

@@ -32,6 +32,7 @@ from cairnfs.store.base import (
     StoreTransaction,
     join_readings,
 )
+from cairnfs.store.batches import Batch, Member
 from cairnfs.store.locks import LockTable
 from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.calls import Call
@@ -208,12 +209,9 @@ class LockingRunner:
     async def _commit(self, run: Run, store_transaction: StoreTransaction) -> None:
         if not run.transaction.changes_anything:
             return
-        Speculation(LoadedRows(Reading(), Found())).accept(run.transaction)
-        group = Group()
-        group.append(run)
         await store_transaction.take_clock()  # so that batches are numbered as they commit
         member = self._membership.next_batch()
-        batch = build_batch(group, self._clock.now_ms(), self._membership.shard, member)
+        batch = self._batch_of(run, member)
         try:
             base = await store_transaction.commit(batch)
         except CommitUnknown as unknown:
@@ -229,6 +227,16 @@ class LockingRunner:
             self._moments.is_outdated = True  # a pin may be among what is gone
         for key, record in run.transaction.writes.items():
             self._hints.remember(key, Entry(record, base + 1))
+
+    def _batch_of(self, run: Run, member: Member | None) -> Batch:
+        laid_over = Speculation(LoadedRows(Reading(), Found()))
+        laid_over.accept(run.transaction)
+        try:
+            group = Group()
+            group.append(run)
+            return build_batch(group, self._clock.now_ms(), self._membership.shard, member)
+        finally:  # or the transaction and its entries would keep each other for ever
+            laid_over.withdraw(run.transaction)
 
 
 class SystemLockRunner(LockingRunner):

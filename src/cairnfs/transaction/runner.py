@@ -118,6 +118,7 @@ class Runner(Protocol):
 async def run(runner: Runner, call: Call) -> Any:
     """Submit a call and wait for its answer."""
     answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    name = call.operation.name
 
     def done(result: Any, error: BaseException | None) -> None:
         if answer.cancelled():
@@ -125,7 +126,7 @@ async def run(runner: Runner, call: Call) -> Any:
         if error is None:
             answer.set_result(result)
         elif isinstance(error, StopIteration):  # which a future refuses
-            answer.set_exception(RuntimeError(f"{call.operation.name} failed: {error!r}"))
+            answer.set_exception(RuntimeError(f"{name} failed: {error!r}"))
         else:
             answer.set_exception(error)
 
