@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 
 import apsw
 import pytest
 
 from cairnfs.errors import StoreUnavailableException
-from cairnfs.store import sqlite_commits
+from cairnfs.store import sqlite_commits, sqlite_journal
 from cairnfs.store.base import Scan
 from cairnfs.store.batches import Batch, Put
 from cairnfs.store.schema import Key
@@ -184,6 +185,91 @@ def test_a_sync_that_fails_is_not_answered_and_not_found_again(
     commit(store, 3)
     assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, 3]
     asyncio.run(store.close())
+
+
+@pytest.mark.parametrize("then", ["journal", "turn", "begin", "tables"])
+def test_what_was_refused_and_could_not_be_wiped_does_not_come_back(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    """Or it would have the TxIDs of what was answered later."""
+    store = SqliteStore(path)
+    commit(store, 1)
+
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    def write_records_only(descriptor: int, data: bytes, at: int) -> int:
+        if not any(data):
+            raise OSError(5, "Input/output error")
+        return os.pwrite(descriptor, data, at)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_journal, "fdatasync", fail)
+        patch.setattr(sqlite_journal, "pwrite", write_records_only)
+        for again in (store.commit, store.commit, store.commit_now):
+            with pytest.raises(StoreUnavailableException, match="unless this NameNode ends"):
+                asyncio.run(as_coroutine(again(Batch(3, 0, puts=put(2).puts))))
+        assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, 2]
+    if then == "turn":
+        store._commits._begin_settling()
+        store._commits._finish_settling()
+    elif then == "begin":
+        store.write_backlog()
+    elif then == "tables":
+        store.commit_now(put(3))
+    commit(store, 4)
+    later = [3, 4] if then == "tables" else [4]
+    assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, *later]
+    asyncio.run(store.close())
+    assert numbers_in(path) == [1, *later]
+
+
+async def as_coroutine(result: Awaitable[int] | int) -> int:
+    return result if isinstance(result, int) else await result
+
+
+def test_a_journal_that_has_lost_its_beginning_is_not_passed_over(
+    path: Path, tmp_path: Path
+) -> None:
+    """A crash does not take it: it is on disk before anything else."""
+    store = SqliteStore(path)
+    commit(store, *range(9))
+    for lost in (12, 200):
+        crashed = copy_files(path, tmp_path / "crashed")
+        with journals(crashed)[0].open("r+b") as file:
+            file.write(bytes(lost))
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableException, match=r"damaged.*bring back a copy"):
+                SqliteStore(crashed)
+    os.truncate(journals(path)[0], 0)
+    commit(store, 9)
+    with pytest.raises(StoreUnavailableException, match=r"damaged.*bring back a copy"):
+        SqliteStore(copy_files(path, tmp_path / "crashed"))
+    asyncio.run(store.close())
+    assert numbers_in(path) == [*range(10)]
+
+
+def test_the_beginning_of_a_new_journal_is_on_disk_before_any_commit(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+
+    def note(descriptor: int) -> None:
+        sizes.append(os.fstat(descriptor).st_size)
+        if len(sizes) == 1:
+            raise OSError(5, "Input/output error")
+
+    store = SqliteStore(path)
+    monkeypatch.setattr(sqlite_journal, "fdatasync", note)
+    with pytest.raises(
+        StoreUnavailableException, match=r"Input/output error; nothing was changed$"
+    ):
+        commit(store, 1)
+    commit(store, 2)
+    assert sizes[:2] == [12, 12]
+    assert sizes[2] > 12
+    asyncio.run(store.close())
+    assert numbers_in(path) == [2]
 
 
 class FailingSyncs(apsw.VFS):

@@ -24,7 +24,7 @@ from cairnfs.store.sqlite_backlog import Backlog
 from cairnfs.store.sqlite_change import Change, decode_change, encode_change
 from cairnfs.store.sqlite_file import Folder, NamespaceFile, find_file
 from cairnfs.store.sqlite_journal import Journal, lost_commits
-from cairnfs.store.sqlite_schema import migrate
+from cairnfs.store.sqlite_schema import explain, migrate
 
 JOURNALED_CALLS_MAX = 8192
 """Once so many calls wait for their tables, they are brought there, slice by slice."""
@@ -78,7 +78,7 @@ class Commits:
         try:
             self._journal.append(encode_change(change))
         except OSError as error:
-            raise self.file.unavailable(error) from error
+            raise self._refused(error) from error
         self.backlog.add(change, new)
         self.txid = change.last_txid
 
@@ -88,6 +88,10 @@ class Commits:
 
         What the block does belongs to it; if it raises, nothing is changed.
         """
+        try:
+            self._journal.clear_doubt()  # or its TxID would be there twice
+        except OSError as error:
+            raise self._refused(error) from error
         try:
             with self.writing() as db:
                 self.backlog.write(db)
@@ -171,6 +175,14 @@ class Commits:
         if not self._journal.is_in_place:
             self.settle()
             self._journal.remove()
+
+    def _refused(self, error: OSError) -> StoreUnavailableException:
+        if not self._journal.is_in_doubt:
+            return self.file.unavailable(error)
+        return StoreUnavailableException(
+            f"{explain(error, self._path)}; nothing was changed, unless this NameNode ends before"
+            " its disk works again"
+        )
 
     def _recover(self) -> None:
         """Take up where the last process has stopped."""

@@ -9,7 +9,8 @@ the first are there it may be begun anew.
     record   salt, length, checksum, data
 
 The salt is made anew each time a file is begun: so what is left of earlier times is not taken for a
-record, nor are bytes that a caller has put into one.
+record, nor are bytes that a caller has put into one.  The first one of a file is on disk before
+any record is: whoever finds none, and something behind it, knows that it was lost.
 
 Invariant: a record is whole on disk before `append` returns, and is not written over before `turn`
 or `begin` say that it is in the tables.  Which records are not, the store knows by its clock; a
@@ -59,8 +60,21 @@ class Journal:
         return self._current.bytes_written
 
     def append(self, data: bytes) -> None:
-        """Write a record; it is on disk then.  After an OSError it is as if nobody had tried."""
+        """Write a record; it is on disk then.  After an OSError it is as if nobody had tried, or
+        the journal `is_in_doubt`.
+        """
+        self.clear_doubt()
         self._current.append(data)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether a record that was refused may be on disk all the same."""
+        return self._current.is_in_doubt or self._other.is_in_doubt
+
+    def clear_doubt(self) -> None:
+        """See to it that none is; OSError as long as the disk fails."""
+        self._current.clear_doubt()
+        self._other.clear_doubt()
 
     def turn(self) -> None:
         """Go on with the other file, from its beginning: all that it holds is in the tables."""
@@ -87,7 +101,8 @@ class _File:
         self._path = path
         self._descriptor = -1
         self._identity: tuple[int, int] | None = None
-        self._salt = b""
+        self._salt = b""  # none: there is no beginning on disk
+        self._doubtful_at = -1  # where a record was refused that may be there all the same
         self.bytes_written = 0  # since it was begun: where the next record goes
 
     def read(self) -> Iterator[bytes]:
@@ -96,7 +111,7 @@ class _File:
         except FileNotFoundError:
             return
         beginning = content[: _BEGINNING.size]
-        if len(beginning) < _BEGINNING.size or not any(beginning):
+        if len(beginning) < _BEGINNING.size or not content.strip(b"\0"):
             return  # it was made, and nothing was answered since
         salt, checksum = _BEGINNING.unpack(beginning)
         if checksum != zlib.crc32(salt):
@@ -123,6 +138,11 @@ class _File:
     def append(self, data: bytes) -> None:
         if self._descriptor < 0:
             self._make()
+        if not self._salt:
+            salt = os.urandom(_SALT_BYTES)
+            self._write(_BEGINNING.pack(salt, zlib.crc32(salt)))
+            fdatasync(self._descriptor)
+            self._salt, self.bytes_written = salt, _BEGINNING.size
         salt, beginning = self._salt, b""
         if not self.bytes_written:
             salt = self._salt = os.urandom(_SALT_BYTES)
@@ -133,10 +153,21 @@ class _File:
             self._write(written)
             fdatasync(self._descriptor)
         except OSError:
-            with suppress(OSError):  # it may be whole, though nobody relies on it
-                pwrite(self._descriptor, bytes(_RECORD.size), self.bytes_written + len(beginning))
+            self._doubtful_at = self.bytes_written + len(beginning)
+            with suppress(OSError):  # then before the next record
+                self.clear_doubt()
             raise
         self.bytes_written += len(written)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        return self._doubtful_at >= 0
+
+    def clear_doubt(self) -> None:
+        if self._doubtful_at >= 0:
+            pwrite(self._descriptor, bytes(_RECORD.size), self._doubtful_at)
+            fdatasync(self._descriptor)
+            self._doubtful_at = -1
 
     def _write(self, data: bytes) -> None:
         at = self.bytes_written
@@ -161,8 +192,12 @@ class _File:
 
     def close(self) -> None:
         if self._descriptor >= 0:
+            with suppress(OSError):
+                self.clear_doubt()
             os.close(self._descriptor)
         self._descriptor = -1
+        self._salt = b""
+        self._doubtful_at = -1
         self.bytes_written = 0
 
 
