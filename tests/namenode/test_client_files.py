@@ -175,7 +175,8 @@ def test_a_writer_whose_directory_was_rolled_back_is_told(
             clientName=WRITER,
             fileId=writer.file_id if knows_its_id else 0,
         )
-        with pytest.raises(FileNotFoundException, match=r"Holder .* does not have any open files"):
+        refusal = FileNotFoundException if knows_its_id else LeaseExpiredException
+        with pytest.raises(refusal, match=r"Holder .* does not have any open files"):
             client.call("getAdditionalDatanode", request)
 
 

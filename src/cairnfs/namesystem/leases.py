@@ -24,7 +24,7 @@ from cairnfs.errors import (
 )
 from cairnfs.namesystem.inodes import Inode, InodeId
 from cairnfs.namesystem.lease_records import NAMENODE_HOLDER, Holder, Lease, holder_key, lease_key
-from cairnfs.namesystem.lookup import Lookup, path_of, resolve, resolve_written
+from cairnfs.namesystem.lookup import Lookup, path_of, resolve, resolve_to_write
 from cairnfs.namesystem.paths import FsPath, check_text
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.store.schema import Table
@@ -100,19 +100,15 @@ def resolve_by_id(tx: Transaction, caller: Caller, path: FsPath, id: InodeId) ->
     Who knows the id has opened the file: as in HDFS, no permission is asked for.
     """
     if not id:  # an old client
-        lookup = resolve_written(tx, caller, path)
-        is_shared = not lookup.missing and lookup.inodes[-1].is_virtual  # nobody has opened it
-        return _nothing_at(tx, path, lookup) if is_shared else lookup
+        return resolve_to_write(tx, caller, path)
     lookup = resolve(tx, path)
     target = lookup.target
     if target is not None and target.id == id and lookup.snapshot is None and not target.is_virtual:
         return lookup
     moved = path_of(tx, id) if 0 < id < 2**63 else None
-    return _nothing_at(tx, path, lookup) if moved is None else resolve(tx, moved)
-
-
-def _nothing_at(tx: Transaction, path: FsPath, lookup: Lookup) -> Lookup:
-    return Lookup(path, lookup.inodes[:1], path.components or (b"",), 0, tx)
+    if moved is None:
+        return Lookup(path, lookup.inodes[:1], path.components or (b"",), 0, tx)
+    return resolve(tx, moved)
 
 
 def check_holder(holder: str) -> None:

@@ -18,7 +18,7 @@ from cairnfs.namesystem import leases
 from cairnfs.namesystem.answers import LocatedBlock
 from cairnfs.namesystem.file_blocks import ChooseTargets, count_open_bytes, last_block
 from cairnfs.namesystem.inodes import Inode, InodeId
-from cairnfs.namesystem.lookup import Lookup, path_of, resolve
+from cairnfs.namesystem.lookup import Lookup, path_of, resolve, resolve_written
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.namesystem.policy_changes import policy_id_of
@@ -36,7 +36,10 @@ def get_additional_datanode(
     choose: ChooseTargets,
 ) -> tuple[StorageNumber, ...]:
     """Storages to take the place of those that a writer's pipeline has lost."""
-    lookup = leases.resolve_by_id(tx, caller, path, file_id)
+    if file_id:
+        lookup = leases.resolve_by_id(tx, caller, path, file_id)
+    else:  # an old client
+        lookup = resolve_written(tx, caller, path)
     file = leases.check_lease(tx, caller, lookup, file_id, holder)
     return choose(file, policy_id_of(lookup))
 
