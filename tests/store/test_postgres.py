@@ -266,6 +266,19 @@ def test_a_newer_schema_is_refused(postgres_dsn: str) -> None:
     with_store(postgres_dsn, check)
 
 
+def test_version_8_is_brought_to_ours(postgres_dsn: str) -> None:
+    async def check(store: PostgresStore) -> None:
+        assert await store.commit(Batch(size=1, now_ms=0, puts=[Put(A, None, 1, b"x", False)])) == 0
+        await store.fetch("UPDATE meta SET value = '8' WHERE name = 'schema version' RETURNING 1")
+        other = await PostgresStore.open(postgres_dsn)
+        assert (await other.meta())["schema version"] == str(SCHEMA_VERSION)
+        assert (await other.read(Reading(keys=[A]))).rows == {A: Row(A, 1, b"x")}
+        assert await other.commit(Batch(size=1, now_ms=0)) == 1
+        await other.close()
+
+    with_store(postgres_dsn, check)
+
+
 def test_a_database_without_our_tables_is_refused(postgres_dsn: str) -> None:
     with pytest.raises(StoreUnavailableException, match="not a CairnFS database"):
         asyncio.run(PostgresStore.open(postgres_dsn))

@@ -11,11 +11,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from cairnfs.errors import StoreUnavailableException
-from cairnfs.store import sqlite_commits, sqlite_journal
+from cairnfs.errors import SchemaVersionError, StoreUnavailableException
+from cairnfs.store import sqlite_commits, sqlite_journal, sqlite_schema
 from cairnfs.store.base import Scan
 from cairnfs.store.batches import Batch, Put
-from cairnfs.store.schema import Key
+from cairnfs.store.schema import SCHEMA_VERSION, Key
 from cairnfs.store.sqlite import SqliteStore, format_file
 from cairnfs.store.sqlite_change import change_of, encode_change
 from cairnfs.store.sqlite_journal import Journal
@@ -353,13 +353,52 @@ def test_a_file_with_two_names_is_refused(path: Path, tmp_path: Path) -> None:
         SqliteStore(path)
 
 
-def test_what_an_older_version_has_left_in_its_table_is_found(path: Path) -> None:
+def set_version(store: SqliteStore, version: int) -> None:
+    statement = "UPDATE meta SET value = ? WHERE name = 'schema version'"
+    store._connection.execute(statement, (str(version),))
+
+
+def test_the_journal_of_version_8_is_read(path: Path, tmp_path: Path) -> None:
+    """Some of that version have such a journal already."""
+    store = SqliteStore(path)
+    set_version(store, 8)
+    commit(store, 1, 2)
+    crashed = copy_files(path, tmp_path / "crashed")
+    asyncio.run(store.close())
+    opened = SqliteStore(crashed)
+    assert asyncio.run(opened.meta())["schema version"] == str(SCHEMA_VERSION)
+    assert opened.clock() == 2
+    commit(opened, 3)
+    asyncio.run(opened.close())
+    assert numbers_in(crashed) == [1, 2, 3]
+
+
+def test_versions_that_may_not_know_of_the_journal_refuse_the_file(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to version 8: they would go on without what is in it alone."""
+    store = SqliteStore(path)
+    commit(store, 1, 2)
+    crashed = copy_files(path, tmp_path / "crashed")
+    asyncio.run(store.close())
+    before = journals(crashed)[0].read_bytes()
+    monkeypatch.setattr(sqlite_schema, "SCHEMA_VERSION", 8)
+    refusal = f"{crashed} has schema version {SCHEMA_VERSION}, but .* only up to 8: upgrade CairnFS"
+    with pytest.raises(SchemaVersionError, match=refusal):
+        SqliteStore(crashed)
+    monkeypatch.undo()
+    assert journals(crashed)[0].read_bytes() == before
+    assert numbers_in(crashed) == [1, 2]
+
+
+@pytest.mark.parametrize("version", [7, 8])
+def test_what_an_older_version_has_left_in_its_table_is_found(path: Path, version: int) -> None:
     store = SqliteStore(path)
     for number in (1, 2):
         change = change_of(put(number), number - 1, [], [])
         insert = "INSERT INTO journal (data) VALUES (?)"
         store._connection.execute(insert, (encode_change(change),))
-    store._connection.execute("UPDATE meta SET value = '7' WHERE name = 'schema version'")
+    set_version(store, version)
     asyncio.run(store.close())
     for _ in range(2):
         assert numbers_in(path) == [1, 2]

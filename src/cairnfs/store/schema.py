@@ -41,7 +41,7 @@ import enum
 import struct
 from typing import Final
 
-SCHEMA_VERSION: Final = 8
+SCHEMA_VERSION: Final = 9
 
 Key = tuple[int, int, bytes]
 """`(table, a, b)`; keys of one table and one `a` are listed in order of `b`."""

@@ -187,7 +187,7 @@ class Commits:
     def _recover(self) -> None:
         """Take up where the last process has stopped."""
         ((txid,),) = self.file.fetch("SELECT txid FROM clock")
-        older = self.file.fetch("SELECT data FROM journal ORDER BY n")  # up to version 7
+        older = self.file.fetch("SELECT data FROM journal ORDER BY n")  # up to version 8
         with self.file.errors_explained():
             records = [data for (data,) in older] + self._journal.read()
         changes = [change for change in map(decode_change, records) if change.last_txid > txid]

@@ -84,9 +84,11 @@ MIGRATIONS: dict[int, str] = {
     # Inherited attributes: who does not know of them would lose what rows have of them.
     6: "SELECT 1",
     # Files are charged by their storage policies, and their rows say by which.
-    # The journal is in files of its own, of which older versions know nothing.  What the table has
-    # of an older one goes to its tables as soon as the file is opened.
     7: "SELECT 1",
+    # The journal is in files of its own, of which older versions know nothing: they would go on
+    # without the commits in it.  Some of version 8 write them already; what the others have left in
+    # their table goes to its tables as soon as the file is opened.
+    8: "SELECT 1",
 }
 """`version -> script` that brings a file of that version to the next one."""
 
