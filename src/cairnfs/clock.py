@@ -13,10 +13,10 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The machine's clock; before 1970 it is taken to be 1970, since HDFS has no earlier times."""
 
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        return max(0, time.time_ns() // 1_000_000)
 
 
 class ManualClock:

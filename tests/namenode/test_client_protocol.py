@@ -278,6 +278,39 @@ def test_negative_numbers_cross_the_wire(client: RpcClient) -> None:
     assert (after.modification_time, after.access_time) == (7, before.access_time)
 
 
+@pytest.mark.parametrize("time_ms", [-2, -(2**62)])
+def test_negative_times_but_minus_one_are_refused(client: RpcClient, time_ms: int) -> None:
+    mkdirs(client, "/d")
+    before = info(client, "/d")
+    for times in ((time_ms, -1), (-1, time_ms)):
+        mtime, atime = (each % 2**64 for each in times)
+        request = pb.SetTimesRequestProto(src="/d", mtime=mtime, atime=atime)
+        with pytest.raises(HdfsError, match=f"time {time_ms}: it is -1 or later than 1970"):
+            client.call("setTimes", request)
+    assert info(client, "/d") == before
+
+
+def test_stored_times_before_1970_are_told_as_1970(
+    server: RunningServer, client: RpcClient
+) -> None:
+    """As they are when the NameNode's clock was wrong."""
+    server.scratch.clock.advance(-1000 - server.scratch.clock.now_ms())
+    mkdirs(client, "/d/below")
+    write(client, "/d/file")
+    server.scratch.create_symlink("file", "/d/link")
+    server.scratch.allow_snapshot("/d")
+    server.scratch.create_snapshot("/d", "s")
+    listed = [
+        *listing(client, "/d").dirList.partialListing,
+        *listing(client, "/d/.snapshot").dirList.partialListing,
+    ]
+    assert [status.path for status in listed] == [b"below", b"file", b"link", b"s"]
+    found = [info(client, path) for path in ("/d/below", "/d/file", "/d/.snapshot/s/file")]
+    for status in [*listed, *found]:
+        assert status is not None
+        assert (status.modification_time, status.access_time) == (0, 0)
+
+
 def test_access_control_lists(client: RpcClient) -> None:
     mkdirs(client, "/d")
     entry = acl_pb2.AclEntryProto(

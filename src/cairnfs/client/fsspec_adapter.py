@@ -19,6 +19,7 @@ from cairnfs.client.filesystem import FileSystem, connect
 from cairnfs.client.reader import InputStream
 from cairnfs.client.records import FileStatus
 from cairnfs.client.writer import OutputStream
+from cairnfs.clock import SystemClock
 from cairnfs.errors import FileAlreadyExistsException, PathIsNotDirectoryException
 
 _COPY_BYTES = 4 << 20
@@ -145,8 +146,7 @@ class CairnFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         if truncate or not self.client.exists(name):
             self.client.create(name, overwrite=True).close()
         else:
-            now = datetime.datetime.now(tz=datetime.UTC)
-            self.client.set_times(name, mtime_ms=int(now.timestamp() * 1000))
+            self.client.set_times(name, mtime_ms=SystemClock().now_ms())
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         source, target = self._strip_protocol(path1), self._strip_protocol(path2)

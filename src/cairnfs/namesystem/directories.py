@@ -248,7 +248,7 @@ def _file_info(
 def reserved_status(tx: Transaction, name: bytes) -> FileStatus:
     """Of /.reserved and what is in it, which no inode stands for."""
     root: Inode = tx.get(ROOT_KEY)
-    return _status_without_inode(name, mode=0o770, group=root.group, time_ms=root.mtime_ms)
+    return _status_without_inode(name, mode=0o770, group=root.group, time_ms=max(0, root.mtime_ms))
 
 
 def _status_without_inode(name: bytes, *, mode: int, group: str, time_ms: int) -> FileStatus:

@@ -2,6 +2,7 @@
 
 Invariant: a directory's number of children is that of its totals, and so is its
 modification time from its first change on; its row knows only when it was made.
+No time is before 1970, whatever is stored: HDFS has no word for it.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def _describe(
         inode.mode,
         inode.owner,
         inode.group,
-        mtime_ms,
-        inode.atime_ms,
+        max(0, mtime_ms),
+        max(0, inode.atime_ms),
         inode.target,
         inode.replication,
         inode.block_size_bytes,

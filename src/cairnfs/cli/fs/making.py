@@ -17,6 +17,7 @@ from cairnfs.cli.fs.errors import (
 from cairnfs.cli.fs.items import Item
 from cairnfs.cli.fs.options import ANY, pop_value
 from cairnfs.cli.fs.verb import Verb
+from cairnfs.clock import SystemClock
 
 WAIT_S = 1.0
 REPLICATION_MAX = (1 << 15) - 1
@@ -60,7 +61,7 @@ def touch(verb: Verb) -> None:
     only_read = "a" in options and "m" not in options
 
     def set_times(item: Item) -> None:
-        time_ms = time.time_ns() // 1_000_000 if stamp is None else _parse_time_ms(stamp)
+        time_ms = SystemClock().now_ms() if stamp is None else _parse_time_ms(stamp)
         mtime_ms, atime_ms = None if only_read else time_ms, None if only_changed else time_ms
         item.remote.set_times(item.path, mtime_ms, atime_ms)
 
