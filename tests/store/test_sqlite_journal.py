@@ -168,6 +168,78 @@ def test_a_journal_that_is_removed_takes_nothing_along(path: Path, tmp_path: Pat
     assert numbers_in(path) == [1, 2]
 
 
+def obstruct(path: Path, kind: str) -> None:
+    match kind:
+        case "file":
+            path.write_bytes(b"notes of somebody")
+        case "directory":
+            path.mkdir()
+        case "link":
+            path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("kind", ["file", "directory", "link"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_what_takes_the_journals_place_has_to_be_moved_away(
+    path: Path, tmp_path: Path, kind: str, number: int
+) -> None:
+    """Before the first commit, or before the journal's other file is made."""
+    store = SqliteStore(path)
+    place = journals(path)[number]
+    obstruct(place, kind)
+    expected = []
+    if number == 1:
+        commit(store, 1)
+        store.write_backlog()
+        expected = [1]
+    refusal = f"{place} is in the way of the journal of {path}; move it away; nothing was changed"
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableException, match=refusal):
+            commit(store, 2)
+    place.rename(tmp_path / "away")
+    commit(store, 3)
+    assert numbers_in(copy_files(path, tmp_path / "crashed")) == [*expected, 3]
+    asyncio.run(store.close())
+    assert numbers_in(path) == [*expected, 3]
+
+
+def test_a_journal_is_replaced_by_a_directory(path: Path, tmp_path: Path) -> None:
+    """The other one takes its turn; if that cannot be made either, commits are refused."""
+    store = SqliteStore(path)
+    commit(store, 1)
+    first, second = journals(path)
+    first.unlink()
+    first.mkdir()
+    commit(store, 2)
+    second.unlink()
+    second.mkdir()
+    for _ in range(3):
+        with pytest.raises(StoreUnavailableException, match="is in the way of the journal"):
+            commit(store, 3)
+    first.rmdir()
+    second.rmdir()
+    commit(store, 4)
+    assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, 2, 4]
+    asyncio.run(store.close())
+    assert numbers_in(path) == [1, 2, 4]
+
+
+def test_what_takes_the_journals_place_does_not_hinder_a_stop(path: Path, tmp_path: Path) -> None:
+    store = SqliteStore(path)
+    commit(store, 1)
+    journals(path)[1].mkdir()
+    asyncio.run(store.close())
+    for kind in ("directory", "file"):
+        if kind == "file":
+            journals(path)[1].rmdir()
+            obstruct(journals(path)[1], "file")
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableException, match=f"{journals(path)[1]} .* move"):
+                SqliteStore(path)
+    journals(path)[1].unlink()
+    assert numbers_in(path) == [1]
+
+
 def test_a_sync_that_fails_is_not_answered_and_not_found_again(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,10 +161,10 @@ class Commits:
     def close(self) -> None:
         with suppress(StoreUnavailableException):  # then from the journal, the next time
             self.settle()
-        if self.backlog:
-            self._journal.close()
-        else:
-            self._journal.remove()
+        if not self.backlog:
+            with suppress(OSError):  # what is in its place is not ours
+                self._journal.remove()
+        self._journal.close()
         self.file.close()
 
     # Inside.
@@ -174,7 +174,8 @@ class Commits:
         self.file.for_writing()
         if not self._journal.is_in_place:
             self.settle()
-            self._journal.remove()
+            with self.file.errors_explained():
+                self._journal.remove()
 
     def _refused(self, error: OSError) -> StoreUnavailableException:
         if not self._journal.is_in_doubt:

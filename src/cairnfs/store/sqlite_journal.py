@@ -203,7 +203,7 @@ class _File:
 
 _WHAT_TO_DO: Final = (
     "commits that were answered would be lost without it; bring back a copy of the"
-    " namespace, all its files together"
+    " namespace, all its files together, or move away what never was part of it"
 )
 
 

@@ -188,6 +188,8 @@ def explain(error: apsw.Error | OSError, path: Path) -> str:
         return f"no space left for namespace file {path}; free some and call again"
     if isinstance(error, apsw.ReadOnlyError) or getattr(error, "errno", 0) in _READ_ONLY:
         return f"namespace file {path} is read-only"
+    if isinstance(error, FileExistsError | IsADirectoryError):  # of the journal, which we make
+        return f"{error.filename} is in the way of the journal of {path}; move it away"
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
         return f"{path} is damaged or not a CairnFS namespace file ({error})"
     if isinstance(error, apsw.CantOpenError):
