@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from cairnfs.blocks.policies import DEFAULT
 from cairnfs.blocks.records import AdminState, BlockId, CheckQueue
 from cairnfs.errors import UnsupportedOperationException
@@ -16,8 +18,9 @@ from cairnfs.namenode.datanodes import LiveDataNode
 from cairnfs.namenode.namenode import NameNode
 from cairnfs.namenode.responses import NOTHING
 from cairnfs.namenode.service import IncomingCall, Service
-from cairnfs.namesystem.corrupt_files import get_corrupt_files
+from cairnfs.namesystem.corrupt_files import Position, get_corrupt_files
 from cairnfs.namesystem.paths import FsPath
+from cairnfs.namesystem.unsettled import Reached
 from cairnfs.store.schema import Table
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import ha_service_pb2, hdfs_pb2
@@ -207,27 +210,32 @@ def list_corrupt_file_blocks(
 
 
 async def _list_corrupt_files(
-    namenode: NameNode, path: FsPath, after: BlockId
+    namenode: NameNode, path: FsPath, after: Position
 ) -> pb.ListCorruptFileBlocksResponseProto:
     """Page after page until some are found: to Hadoop's clients an empty answer is the last."""
     response = pb.ListCorruptFileBlocksResponseProto()
     while True:
-        page = await namenode.call(get_corrupt_files, after)
-        response.corrupt.files.extend(
-            str(file) for file in page.files if path == file or path.is_ancestor_of(file)
-        )
+        page = await namenode.call(get_corrupt_files, after, path)
+        response.corrupt.files.extend(str(file) for file in page.files)
         after = page.last
         if response.corrupt.files or not page.has_more:
-            response.corrupt.cookie = str(after)
+            response.corrupt.cookie = _COOKIES.encode(after).decode()
             return response
 
 
-def _parse_cookie(cookie: str) -> BlockId:
-    """The block behind which to go on; as in HDFS, what is no number is where to begin."""
+_COOKIES = msgspec.json.Encoder()
+_decode_cookie = msgspec.json.Decoder(int | Reached).decode
+
+
+def _parse_cookie(cookie: str) -> Position:
+    """Where to go on; as in HDFS, what cannot be read is where to begin."""
     try:
-        return BlockId(min(max(0, int(cookie)), BLOCK_ID_MAX))
-    except ValueError:
-        return BlockId(0)
+        after = _decode_cookie(cookie)
+    except msgspec.DecodeError:
+        return Reached()
+    if isinstance(after, Reached):
+        return after
+    return BlockId(min(after, BLOCK_ID_MAX)) if after >= 0 else Reached()
 
 
 def _datanodes_of_type(
