@@ -344,6 +344,29 @@ def test_the_beginning_of_a_new_journal_is_on_disk_before_any_commit(
     assert numbers_in(path) == [2]
 
 
+def test_a_new_journal_that_may_not_be_found_again_takes_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+
+    def sync(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if len(synced) < 3:
+            raise OSError(5, "Input/output error")
+
+    store = SqliteStore(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", sync)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableException, match="error; nothing was changed"):
+                commit(store, 1)
+            assert not journals(path)[0].exists()
+        commit(store, 2)
+    assert synced == [str(path.parent)] * 3
+    asyncio.run(store.close())
+    assert numbers_in(path) == [2]
+
+
 class FailingSyncs(apsw.VFS):
     """A system whose next syncs of SQLite's log fail, after all was written."""
 

@@ -177,13 +177,15 @@ class _File:
 
     def _make(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._descriptor = os.open(self._path, flags, 0o644)
-        self._identity = identify(self._path)
-        directory = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(self._path, flags, 0o644)
         try:
-            os.fsync(directory)  # or the file would not be found after a crash
-        finally:
-            os.close(directory)
+            _sync_directory(self._path.parent)  # or it would not be found after a crash
+            self._identity = identify(self._path)
+        except OSError:
+            os.close(descriptor)
+            self._path.unlink()
+            raise
+        self._descriptor = descriptor
 
     def remove(self) -> None:
         if self.is_in_place:
@@ -213,6 +215,14 @@ def lost_commits(path: Path, txid: int) -> StoreUnavailableException:
         f"the journal beside {path} is damaged, or that of another file: what was committed after"
         f" TxID {txid} is not in it, but what was later is; {_WHAT_TO_DO}"
     )
+
+
+def _sync_directory(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 def _checksum(salt: bytes, data: bytes) -> int:
