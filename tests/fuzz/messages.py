@@ -10,7 +10,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 DEPTH_MAX = 4
-GARBLED = "\x1a\x1b\x1a"
+GARBLED = "garbled text"  # long enough to be met nowhere by chance
+_AS_SENT = b"\xff\xfe" * (len(GARBLED) // 2)
 """A text that is sent as bytes which are none: a Message takes such from the wire alone."""
 
 # The first few are asked for most: calls shall meet what other calls have made.
@@ -46,9 +47,8 @@ def fill(
     `lacking` is how likely it is that a field lacks which the message is required to have.
     """
     _fill(message, random, lacking, texts, 0)
-    message.ParseFromString(
-        message.SerializePartialToString().replace(GARBLED.encode(), b"\xff\xfe\xff")
-    )
+    sent = message.SerializePartialToString().replace(GARBLED.encode(), _AS_SENT)
+    message.ParseFromString(sent)
     return message
 
 
