@@ -11,8 +11,8 @@ from google.protobuf.message import Message
 
 DEPTH_MAX = 4
 GARBLED = "garbled text"  # long enough to be met nowhere by chance
-_AS_SENT = b"\xff\xfe" * (len(GARBLED) // 2)
 """A text that is sent as bytes which are none: a Message takes such from the wire alone."""
+_AS_SENT = b"\xff\xfe" * (len(GARBLED) // 2)
 
 # The first few are asked for most: calls shall meet what other calls have made.
 PATHS = (
