@@ -18,7 +18,8 @@ SYSTEM_PYTHON := $(if $(filter Linux,$(shell uname)),/usr/bin/python3)
 CHECKED := $(wildcard src tests verification benchmarks scripts)
 COMPILED := build/compiled
 WHEEL_OF_COMPILED = HATCH_BUILD_HOOK_ENABLE_CUSTOM=true PIP_CONSTRAINT=constraints.txt $(PIP) wheel --no-deps .
-SOURCES := $(shell find src -name '*.py') pyproject.toml constraints.txt scripts/compiled_wheel.py
+# Folders, too: they change when one of the sources goes.
+SOURCES := $(shell find src -name __pycache__ -prune -o -name '*.py' -print -o -type d -print) pyproject.toml constraints.txt scripts/compiled_wheel.py
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
@@ -61,8 +62,9 @@ cluster: $(RUNTIME) ## start a cluster on this machine that stays, and say how t
 
 wheel: setup ## a wheel in dist/ with the NameNode compiled: a third quicker, needs a C compiler
 	@echo "wheel: compiling; this takes two minutes"
+	@rm -f dist/cairnfs-*.whl
 	@$(WHEEL_OF_COMPILED) --wheel-dir dist
-	@ls -t dist/*.whl | head -1
+	@ls dist/cairnfs-*.whl
 
 compiled: setup $(COMPILED)/.stamp ## the same unpacked, for PYTHONPATH=build/compiled
 

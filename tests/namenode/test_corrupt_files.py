@@ -51,6 +51,7 @@ def test_files_that_lost_their_blocks_are_listed_to_the_superuser(
     assert list_corrupt_files(rpc, "/missing") == []
     assert list_corrupt_files(rpc, cookie="no number") == lost
     assert list_corrupt_files(rpc, cookie="-1") == lost
+    assert list_corrupt_files(rpc, cookie="[0,0,0,[]," + "[" * 50_000) == lost
     assert list_corrupt_files(rpc, cookie="9" * 30) == []
     with RpcClient(cluster.port, "ada") as other, pytest.raises(AccessControlException):
         list_corrupt_files(other)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.namenode.datanodes import SERVICES, FakeCluster, fake_cluster, others
 from tests.namenode.rpc import RpcClient
+from tests.traces.clients import wait_until
 
 from cairnfs.config import NameNodeSettings
 from cairnfs.namenode.embedded import NameNodeThread
@@ -40,21 +41,22 @@ def test_whoever_is_asked(postgres_dsn: str) -> None:
         stack.callback(lambda: idle.wait(server.stop()))
         asked = [stack.enter_context(RpcClient(each)) for each in (cluster.port, port)]
 
-        def all_told() -> list[dict[str, int]]:
-            return [told(rpc) for rpc in asked]
+        def check_told(**figures: int) -> None:
+            expected = CALM | {name.replace("_", " "): n for name, n in figures.items()}
+            wait_until(lambda: [told(rpc) for rpc in asked] == [expected] * 2)
 
         cluster.add("a", "b", "c")
         for path in ("/f", "/g", "/h"):
             cluster.write(path)
         cluster.live(3)
-        assert all_told() == [CALM] * 2
+        check_told()
         cluster.bury(*others(cluster, "a"))
-        assert all_told() == [CALM | {"low": 3, "one replica left": 3}] * 2
+        check_told(low=3, one_replica_left=3)
         cluster.client.set_replication("/f", 1)
         cluster.live(3)
-        assert all_told() == [CALM | {"low": 2, "one replica left": 2}] * 2
+        check_told(low=2, one_replica_left=2)
         cluster.bury(cluster.nodes["a"])
-        assert all_told() == [CALM | {"missing": 3}] * 2
+        check_told(missing=3)
 
 
 def test_after_a_start_and_before_anything_is_done(tmp_path: Path) -> None:
@@ -80,9 +82,9 @@ def test_what_is_to_be_deleted(tmp_path: Path) -> None:
             cluster.client.set_replication(path, 1)
         cluster.pass_time(10)
         cluster.step()
-        assert told_by(cluster) == CALM | {"to be deleted": 2}
+        wait_until(lambda: told_by(cluster) == CALM | {"to be deleted": 2})
         cluster.live(3)
-        assert told_by(cluster) == CALM
+        wait_until(lambda: told_by(cluster) == CALM)
 
 
 def told_by(cluster: FakeCluster) -> dict[str, int]:

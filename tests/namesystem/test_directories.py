@@ -337,12 +337,14 @@ def test_a_deep_path_costs_what_its_directories_do(fs: ScratchClient) -> None:
 def test_missing_parents_count_for_the_quotas_above(fs: ScratchClient) -> None:
     fs.mkdirs("/q/a")
     fs.set_quota("/q", 6)
+    fs.set_quota("/q/a", 20)
     before = fs.dump()
+    told = "of directory /q is exceeded: quota=6 file count=7"
     for make in (
         lambda: fs.mkdirs("/q/a/b/c/d/e/f"),
         lambda: fs.create("/q/a/b/c/d/e/f", create_parents=True),
     ):
-        with pytest.raises(NSQuotaExceededException, match="quota=6 file count="):
+        with pytest.raises(NSQuotaExceededException, match=told):
             make()
         assert fs.dump() == before
     fs.mkdirs("/q/a/b/c/d/e")

@@ -25,11 +25,11 @@ from cairnfs.config_file import load_config
 from cairnfs.datanode.figures import DataNodeFigures
 from cairnfs.datanode.node import DataNode
 from cairnfs.errors import HdfsError, StoreUnavailableException
+from cairnfs.namenode import rationed
 from cairnfs.namenode.__main__ import SERVICES
 from cairnfs.namenode.embedded import ClientProtocol, NameNodeThread
 from cairnfs.namenode.opening import format_namespace
 from cairnfs.namenode.server import RpcServer
-from cairnfs.observe import namenode_facts
 from cairnfs.observe.jmx import BadQuery, matches
 from cairnfs.observe.namenode_facts import RowCounts
 from cairnfs.observe.namenode_source import NameNodeSource
@@ -312,7 +312,7 @@ def test_nobody_waits_until_many_rows_are_counted(monkeypatch: pytest.MonkeyPatc
         may_end.set()
         assert (await counts.get())[Table.BLOCKS] == 7
 
-    monkeypatch.setattr(namenode_facts, "COUNTING_WAIT_S", 0.01)
+    monkeypatch.setattr(rationed, "WAIT_S", 0.01)
     may_end = asyncio.Event()
     asyncio.run(asyncio.wait_for(ask(), 5))
 

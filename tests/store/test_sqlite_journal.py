@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -278,9 +278,11 @@ def test_what_was_refused_and_could_not_be_wiped_does_not_come_back(
     with monkeypatch.context() as patch:
         patch.setattr(sqlite_journal, "fdatasync", fail)
         patch.setattr(sqlite_journal, "pwrite", write_records_only)
-        for again in (store.commit, store.commit, store.commit_now):
-            with pytest.raises(StoreUnavailableException, match="unless this NameNode ends"):
-                asyncio.run(as_coroutine(again(Batch(3, 0, puts=put(2).puts))))
+        with pytest.raises(StoreUnavailableException, match="unless this NameNode ends"):
+            asyncio.run(store.commit(Batch(3, 0, puts=put(2).puts)))
+        for again in (commit, lambda store, number: store.commit_now(put(number))):
+            with pytest.raises(StoreUnavailableException, match=r"error; nothing was changed$"):
+                again(store, 3)
         assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, 2]
     if then == "turn":
         store._commits._begin_settling()
@@ -294,10 +296,6 @@ def test_what_was_refused_and_could_not_be_wiped_does_not_come_back(
     assert numbers_in(copy_files(path, tmp_path / "crashed")) == [1, *later]
     asyncio.run(store.close())
     assert numbers_in(path) == [1, *later]
-
-
-async def as_coroutine(result: Awaitable[int] | int) -> int:
-    return result if isinstance(result, int) else await result
 
 
 def test_a_journal_that_has_lost_its_beginning_is_not_passed_over(
@@ -344,6 +342,17 @@ def test_the_beginning_of_a_new_journal_is_on_disk_before_any_commit(
     assert numbers_in(path) == [2]
 
 
+def test_a_file_that_is_in_the_way_is_left_alone(path: Path) -> None:
+    store = SqliteStore(path)
+    journals(path)[0].write_text("not ours")
+    with pytest.raises(StoreUnavailableException, match="is in the way of the journal"):
+        commit(store, 1)
+    asyncio.run(store.close())
+    assert journals(path)[0].read_text() == "not ours"
+    journals(path)[0].unlink()
+    assert numbers_in(path) == []
+
+
 def test_a_new_journal_that_may_not_be_found_again_takes_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,7 +369,6 @@ def test_a_new_journal_that_may_not_be_found_again_takes_nothing(
         for _ in range(2):
             with pytest.raises(StoreUnavailableException, match="error; nothing was changed"):
                 commit(store, 1)
-            assert not journals(path)[0].exists()
         commit(store, 2)
     assert synced == [str(path.parent)] * 3
     asyncio.run(store.close())

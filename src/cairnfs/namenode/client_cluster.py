@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import msgspec
 
 from cairnfs.blocks.policies import DEFAULT
-from cairnfs.blocks.records import AdminState, BlockId, CheckQueue
+from cairnfs.blocks.records import AdminState, BlockId
 from cairnfs.errors import UnsupportedOperationException
 from cairnfs.namenode.admin_protocols import check_superuser
 from cairnfs.namenode.block_messages import fill_datanode_info
@@ -21,7 +20,6 @@ from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namesystem.corrupt_files import Position, get_corrupt_files
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.unsettled import Reached
-from cairnfs.store.schema import Table
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import ha_service_pb2, hdfs_pb2
 from cairnfs.wire.protocols import CLIENT_PROTOCOL, as_text
@@ -75,35 +73,13 @@ def msync(call: IncomingCall, request: pb.MsyncRequestProto) -> bytes:
 # DataNodes and space
 
 
-class TroubledBlocks(NamedTuple):
-    """How many blocks are not as they should be, and replicas to be deleted."""
-
-    missing: int  # no good replica is known
-    highest_priority: int
-    low_redundancy: int  # the former among them
-    badly_distributed: int
-    pending_deletion: int
-
-    @classmethod
-    async def of(cls, namenode: NameNode) -> TroubledBlocks:
-        lengths = await namenode.count_troubled_blocks()
-        low = (CheckQueue.HIGHEST, CheckQueue.VERY_LOW_REDUNDANCY, CheckQueue.LOW_REDUNDANCY)
-        return cls(
-            missing=lengths[CheckQueue.CORRUPT],
-            highest_priority=lengths[CheckQueue.HIGHEST],
-            low_redundancy=sum(lengths[queue] for queue in low),
-            badly_distributed=lengths[CheckQueue.BADLY_DISTRIBUTED],
-            pending_deletion=await namenode.store.count_rows(Table.INVALIDATIONS),
-        )
-
-
 @CALLS.handler
 def get_fs_stats(call: IncomingCall, request: pb.GetFsStatusRequestProto) -> None:
     answer_with(call, _get_fs_stats(call.namenode))
 
 
 async def _get_fs_stats(namenode: NameNode) -> pb.GetFsStatsResponseProto:
-    troubled = await TroubledBlocks.of(namenode)
+    troubled = await namenode.troubled_blocks.figures()
     living = [node for node in namenode.datanodes if namenode.datanodes.is_alive(node)]
     return pb.GetFsStatsResponseProto(
         capacity=sum(node.sum(lambda usage: usage.capacity_bytes) for node in living),
@@ -128,7 +104,7 @@ def get_fs_replicated_block_stats(
 async def _get_fs_replicated_block_stats(
     namenode: NameNode,
 ) -> pb.GetFsReplicatedBlockStatsResponseProto:
-    troubled = await TroubledBlocks.of(namenode)
+    troubled = await namenode.troubled_blocks.figures()
     return pb.GetFsReplicatedBlockStatsResponseProto(
         low_redundancy=troubled.low_redundancy,
         corrupt_blocks=troubled.missing,
@@ -231,7 +207,7 @@ def _parse_cookie(cookie: str) -> Position:
     """Where to go on; as in HDFS, what cannot be read is where to begin."""
     try:
         after = _decode_cookie(cookie)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return Reached()
     if isinstance(after, Reached):
         return after

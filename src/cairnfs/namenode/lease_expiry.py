@@ -33,9 +33,8 @@ LEASES: Final = "leases"
 PAGE = 500  # leases looked at in one step
 REST_MIN_S: Final = 2.0  # between two rounds (dfs.namenode.lease-recheck-interval-ms), and
 REST_FACTOR: Final = 20  # so many times as long as the last one took
-GAP_MS: Final = (
-    30_000  # without an answer from the store: it was away, and no lease could be renewed
-)
+# Without an answer from the store: it was away, and no lease could be renewed.
+GAP_MS: Final = 30_000
 NEVER_MS: Final = 1 << 60
 
 

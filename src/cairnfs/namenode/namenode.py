@@ -9,10 +9,8 @@ from __future__ import annotations
 import gc
 import logging
 import zlib
-from collections.abc import Mapping
 from typing import Any, assert_never
 
-from cairnfs.blocks.records import CheckQueue
 from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import Control, NameNodeSettings
 from cairnfs.namenode.balancer import Balancer
@@ -28,6 +26,7 @@ from cairnfs.namenode.safe_mode import SafeMode
 from cairnfs.namenode.satisfier import Satisfier
 from cairnfs.namenode.scheduling import SCHEDULES, Scheduling
 from cairnfs.namenode.trash import TRASH, Trash
+from cairnfs.namenode.troubled_blocks import TroubledBlocks
 from cairnfs.namesystem.permissions import Caller, make_caller
 from cairnfs.namesystem.prefetching import prefetch_paths
 from cairnfs.observe.audit import AuditLog
@@ -72,6 +71,9 @@ class NameNode:
             self.safe_mode,
             clock,
             excluded_hosts_file=settings.excluded_hosts_file,
+        )
+        self.troubled_blocks = TroubledBlocks(
+            self.store, self.redundancy, lambda: self.gives_commands
         )
         self.moves = Moves(self.datanodes)
         of_blocks = (self._runner, self.store, self.datanodes, self.redundancy, self.safe_mode)
@@ -162,12 +164,6 @@ class NameNode:
         recovered = await self.block_recoveries.step()
         moved = await self.redundancy.step() + await self.satisfier.step()
         return recovered + moved + await self.balancer.step()
-
-    async def count_troubled_blocks(self) -> Mapping[CheckQueue, int]:
-        """Those that are not as they should be, by what is wrong; whoever has the duty knows."""
-        if not self.gives_commands:
-            await self.redundancy.count_waiting()
-        return self.redundancy.lengths
 
     @property
     def gives_commands(self) -> bool:

@@ -128,7 +128,7 @@ class Redundancy:
         await self.count_waiting()
 
     async def count_waiting(self) -> None:
-        """Learn how long the queues are: from the store, while nobody here works on them."""
+        """Learn from the store how long the queues are: before we work on them, or if others do."""
         counts = await self._store.count_each(Table.CHECKS)
         self.lengths = {queue: counts.get(queue, 0) for queue in WAITING}
 

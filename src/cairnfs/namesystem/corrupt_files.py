@@ -2,8 +2,9 @@
 
 First come those that clones and directories that were rolled back have from their origins: they
 have no rows by which a block leads to them, so all of them are looked at, if a block is lost at
-all.  Then come those with rows of their own, block by block.  In this order, who gets rows
-meanwhile is told twice rather than not at all.
+all.  Then come those with rows of their own, block by block.  In this order, a file that gets a
+row meanwhile is told twice rather than not at all.  What is in a directory that gets one may be
+passed over: where it has several origins, its note may be behind where we are.
 """
 
 from __future__ import annotations

@@ -184,8 +184,10 @@ def add_chain(
 
     As `add_entry` for each of them, but in a time that grows with their number, not its square.
     """
+    if any(directory.quota is not None for directory in ancestors):
+        for number in range(1, len(chain) + 1):  # told is the first that is one too many
+            _check_quotas(tx, path, ancestors, _times(ONE_DIRECTORY, number), 0)
     counts = _times(ONE_DIRECTORY, len(chain))
-    _check_quotas(tx, path, ancestors, counts, 0)
     tx.add_to_each([directory.id for directory in ancestors[:-1]], counts)
     for below, directory in zip(
         range(len(chain), 0, -1), (ancestors[-1], *chain[:-1]), strict=True

@@ -16,7 +16,9 @@ from cairnfs.blocks.records import AdminState, CheckQueue
 from cairnfs.errors import HdfsError
 from cairnfs.namenode.datanodes import LiveDataNode, StorageUsage
 from cairnfs.namenode.namenode import NameNode
+from cairnfs.namenode.rationed import Rationed
 from cairnfs.namenode.server import RpcServer
+from cairnfs.namenode.troubled_blocks import LOW_REDUNDANCY
 from cairnfs.namesystem.inodes import ROOT_ID
 from cairnfs.observe.process import ProcessFacts
 from cairnfs.store.base import Count, Reading, Store
@@ -25,14 +27,6 @@ from cairnfs.store.schema import Table
 log = logging.getLogger(__name__)
 
 COUNTED_FOR_S = 60.0  # a number of rows is shown for so long before they are counted again
-COUNTING_PART_MAX = 0.002  # of all time is spent with counting
-COUNTING_WAIT_S = 1.0  # then an older count is shown, or none
-
-LOW_REDUNDANCY = (
-    CheckQueue.HIGHEST,
-    CheckQueue.VERY_LOW_REDUNDANCY,
-    CheckQueue.LOW_REDUNDANCY,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +126,7 @@ class NameNodeObserver:
             duties=frozenset(filter(namenode.membership.holds, namenode.duties.owned)),
         )
         try:
-            facts.queues = dict(await namenode.count_troubled_blocks())
+            facts.queues = dict(await namenode.troubled_blocks.queues())
             found = await namenode.store.read(Reading(totals=[ROOT_ID]))
             if ROOT_ID in found.totals:
                 facts.counts = found.totals[ROOT_ID].counts
@@ -144,7 +138,7 @@ class NameNodeObserver:
         return facts
 
 
-class RowCounts:
+class RowCounts(Rationed[dict[Table, int]]):
     """How many rows some tables have, as of a short while ago."""
 
     TABLES = (
@@ -158,31 +152,12 @@ class RowCounts:
     )
 
     def __init__(self, store: Store, clock_s: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is known until all have been counted once."""
+        super().__init__(self._count, {}, kept_for_s=COUNTED_FOR_S, clock_s=clock_s)
         self._store = store
-        self._clock_s = clock_s
-        self._counted: dict[Table, int] = {}
-        self._next_s = 0.0
-        self._counting: asyncio.Task[None] | None = None
 
-    async def get(self) -> dict[Table, int]:
-        """Empty until all have been counted once."""
-        if self._counting is None and self._clock_s() >= self._next_s:
-            self._counting = asyncio.create_task(self._count())
-        if self._counting is not None:
-            await asyncio.wait([self._counting], timeout=COUNTING_WAIT_S)
-        return self._counted
-
-    async def _count(self) -> None:
-        began_s = self._clock_s()
-        self._next_s = began_s + COUNTED_FOR_S
-        try:
-            self._counted = {table: await self._store.count_rows(table) for table in self.TABLES}
-            took_s = self._clock_s() - began_s
-            self._next_s = began_s + max(COUNTED_FOR_S, took_s / COUNTING_PART_MAX)
-        except HdfsError as error:
-            log.info("rows cannot be counted: %s", error)
-        finally:
-            self._counting = None
+    async def _count(self) -> dict[Table, int]:
+        return {table: await self._store.count_rows(table) for table in self.TABLES}
 
 
 def _describe(namenode: NameNode, node: LiveDataNode) -> DataNodeFacts:

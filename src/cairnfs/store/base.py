@@ -376,7 +376,7 @@ class Store(Protocol):
         ...
 
     async def count_each(self, table: int) -> dict[int, int]:
-        """How many rows there are with each `a` that a small table has."""
+        """How many rows of a table there are with each `a`; looked at all at once."""
         ...
 
     async def count_ids(self, table: int) -> int:

@@ -69,6 +69,7 @@ class Commits:
         """Commit a change; its tables have to wait.  For `new` see `Backlog.add`."""
         if self._has_failed:
             self.settle()  # or whoever commits is told why not
+        self._clear_doubt()
         if self._is_in_doubt:
             self._write_over_doubt()
         seen = self._folder.look()
@@ -88,10 +89,7 @@ class Commits:
 
         What the block does belongs to it; if it raises, nothing is changed.
         """
-        try:
-            self._journal.clear_doubt()  # or its TxID would be there twice
-        except OSError as error:
-            raise self._refused(error) from error
+        self._clear_doubt()
         try:
             with self.writing() as db:
                 self.backlog.write(db)
@@ -176,6 +174,13 @@ class Commits:
             self.settle()
             with self.file.errors_explained():
                 self._journal.remove()
+
+    def _clear_doubt(self) -> None:
+        """Or the TxIDs of a commit that was refused could be there twice."""
+        try:
+            self._journal.clear_doubt()
+        except OSError as error:
+            raise self.file.unavailable(error) from error
 
     def _refused(self, error: OSError) -> StoreUnavailableException:
         if not self._journal.is_in_doubt:

@@ -61,9 +61,8 @@ class Journal:
 
     def append(self, data: bytes) -> None:
         """Write a record; it is on disk then.  After an OSError it is as if nobody had tried, or
-        the journal `is_in_doubt`.
+        the journal `is_in_doubt`; `clear_doubt` comes before another one.
         """
-        self.clear_doubt()
         self._current.append(data)
 
     @property
@@ -87,8 +86,10 @@ class Journal:
 
     def remove(self) -> None:
         """All records are in the tables: there is nothing to be found again."""
-        self._current.remove()
-        self._other.remove()
+        try:
+            self._current.remove()
+        finally:
+            self._other.remove()
 
     def close(self) -> None:
         """Leave the files as they are."""
@@ -101,6 +102,7 @@ class _File:
         self._path = path
         self._descriptor = -1
         self._identity: tuple[int, int] | None = None
+        self._is_ours = False  # what there is under this name was read, or made
         self._salt = b""  # none: there is no beginning on disk
         self._doubtful_at = -1  # where a record was refused that may be there all the same
         self.bytes_written = 0  # since it was begun: where the next record goes
@@ -110,6 +112,7 @@ class _File:
             content = self._path.read_bytes()
         except FileNotFoundError:
             return
+        self._is_ours = True
         beginning = content[: _BEGINNING.size]
         if len(beginning) < _BEGINNING.size or not content.strip(b"\0"):
             return  # it was made, and nothing was answered since
@@ -136,15 +139,9 @@ class _File:
         self.bytes_written = 0
 
     def append(self, data: bytes) -> None:
-        if self._descriptor < 0:
-            self._make()
-        if not self._salt:
-            salt = os.urandom(_SALT_BYTES)
-            self._write(_BEGINNING.pack(salt, zlib.crc32(salt)))
-            fdatasync(self._descriptor)
-            self._salt, self.bytes_written = salt, _BEGINNING.size
+        self._make_ready()
         salt, beginning = self._salt, b""
-        if not self.bytes_written:
+        if not self.bytes_written:  # begun anew: until this is on disk, the older beginning is
             salt = self._salt = os.urandom(_SALT_BYTES)
             beginning = _BEGINNING.pack(salt, zlib.crc32(salt))
         record = _RECORD.pack(salt, len(data), _checksum(salt, data))
@@ -175,21 +172,25 @@ class _File:
             count = pwrite(self._descriptor, data, at)
             data, at = data[count:], at + count
 
-    def _make(self) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        descriptor = os.open(self._path, flags, 0o644)
-        try:
-            _sync_directory(self._path.parent)  # or it would not be found after a crash
-            self._identity = identify(self._path)
-        except OSError:
-            os.close(descriptor)
-            self._path.unlink()
-            raise
-        self._descriptor = descriptor
+    def _make_ready(self) -> None:
+        """Make a file that is found after a crash, and has a beginning; or go on with that."""
+        if self._descriptor < 0:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            self._descriptor = os.open(self._path, flags, 0o644)
+            status = os.fstat(self._descriptor)
+            self._identity = status.st_dev, status.st_ino
+            self._is_ours = True
+        if not self._salt:
+            _sync_directory(self._path.parent)
+            salt = os.urandom(_SALT_BYTES)
+            self._write(_BEGINNING.pack(salt, zlib.crc32(salt)))
+            fdatasync(self._descriptor)
+            self._salt, self.bytes_written = salt, _BEGINNING.size
 
     def remove(self) -> None:
-        if self.is_in_place:
+        if self._is_ours and self.is_in_place:
             self._path.unlink(missing_ok=True)
+        self._is_ours = False
         self.close()
 
     def close(self) -> None:
