@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from dataclasses import dataclass, field
 from enum import Enum
+
+from cairnfs.user_name import user_name
 
 
 class Control(Enum):
@@ -95,16 +95,9 @@ class NameNodeSettings:
         return int(self.lease_hard_limit_s * 1000)
 
 
-def _user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        return str(os.getuid())
-
-
 @dataclass(frozen=True, slots=True)
 class FormatSettings:
     """What is decided once, when a namespace is made."""
 
-    superuser: str = field(default_factory=_user_name)
+    superuser: str = field(default_factory=user_name)
     supergroup: str = "supergroup"

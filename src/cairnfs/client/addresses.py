@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from typing import NamedTuple
 
 from cairnfs.errors import IllegalArgumentException
 from cairnfs.network.address import Address
+from cairnfs.user_name import user_name
 
 DEFAULT_PORT = 8020
 SCHEMES = ("hdfs", "cairn")
@@ -64,13 +64,7 @@ def _find_hosts(hosts: str, url: str) -> list[str]:
 
 def default_user() -> str:
     """As whom to call: HADOOP_USER_NAME, or whoever runs this process."""
-    named = os.environ.get("HADOOP_USER_NAME")
-    if named:
-        return named
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        return str(os.getuid())
+    return os.environ.get("HADOOP_USER_NAME") or user_name()
 
 
 def _parse_address(text: str, url: str) -> Address:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import logging
 import random
 import socket
@@ -33,6 +32,7 @@ from cairnfs.datanode.volumes import Volumes
 from cairnfs.datanode.writing import Writing
 from cairnfs.errors import HdfsError
 from cairnfs.observe.datanode_source import DataNodeSource
+from cairnfs.user_name import user_name
 from cairnfs.web.datanode import make_app
 from cairnfs.web.thread import HttpThread
 from cairnfs.wire.proto import datanode_pb2 as pb
@@ -161,7 +161,7 @@ class DataNode:
             report=self._report_on_demand,
             shut_down=self.ask_to_stop,
             balancer_bandwidth=lambda: self.move_limits.throttle.bytes_per_s,
-            administrators={settings.user, getpass.getuser()},
+            administrators={settings.user, user_name()},
         )
         self.ipc = IpcServer(self._ipc_socket, calls)
         namenodes = tuple(map(str, settings.namenodes))

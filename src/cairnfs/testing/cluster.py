@@ -14,7 +14,6 @@ of a closed cluster is left on disk.
 from __future__ import annotations
 
 import ctypes
-import getpass
 import os
 import shutil
 import signal
@@ -34,6 +33,7 @@ from cairnfs.datanode.calls import RpcCaller
 from cairnfs.errors import HdfsError
 from cairnfs.network.address import Address
 from cairnfs.testing.ports import HOST, choose_free_ports
+from cairnfs.user_name import user_name
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 from cairnfs.wire.proto import hdfs_pb2
 from cairnfs.wire.protocols import CLIENT_PROTOCOL
@@ -317,7 +317,7 @@ class Cluster:
     def call(self, method: str, request: Message, answer: type[_M], *, namenode: int = 0) -> _M:
         """Call a NameNode as a client does."""
         node = self.namenodes[namenode]
-        caller = RpcCaller(Address(HOST, node.port), CLIENT_PROTOCOL, getpass.getuser(), 30.0)
+        caller = RpcCaller(Address(HOST, node.port), CLIENT_PROTOCOL, user_name(), 30.0)
         try:
             response = caller.call(method, request)
         finally:
