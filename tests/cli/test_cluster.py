@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -19,6 +20,7 @@ from urllib.request import urlopen
 import pytest
 
 from cairnfs.cli.local_cluster import LocalCluster, Node
+from cairnfs.cli.main import main
 from cairnfs.cli.ports import HOST, choose_port
 from cairnfs.client.filesystem import connect
 from cairnfs.errors import IOException
@@ -183,6 +185,22 @@ def test_a_cluster_grows_but_does_not_shrink(cairn: Cairn) -> None:
     assert "1 to 100 DataNodes, not 0" in cairn.refused("--datanodes", "0")
 
 
+def test_a_cluster_moves_to_other_ports(cairn: Cairn) -> None:
+    cairn.up("--datanodes", "1")
+    mkdirs(cairn, "/kept")
+    before = cairn.nodes()
+    cairn.base_port += 1000
+    said = cairn.up()
+    assert "namenode is started again, with other settings" in said
+    assert "datanode-1 is started again, with other settings" in said
+    assert cairn.states() == 2 * ["running"]
+    for name, node in cairn.nodes().items():
+        assert int(node.address.rpartition(":")[2]) >= cairn.base_port
+        assert node.address != before[name].address
+    assert names(cairn) == ["kept", "tmp", "user"]
+    assert "up already" in cairn.up()
+
+
 def test_a_pid_file_that_names_somebody_else_is_stale(cairn: Cairn) -> None:
     """After a reboot, another process may have the number."""
     cairn.up("--datanodes", "1")
@@ -235,7 +253,10 @@ def test_data_of_another_cluster_is_refused_and_kept(cairn: Cairn, tmp_path: Pat
     version = cairn.directory / "datanode-1" / "current" / "VERSION"
     foreign = version.read_text().replace("clusterID=CID-", "clusterID=CID-of-another-")
     version.write_text(foreign)
-    assert "is of another cluster: move it away" in cairn.refused()
+    line = cairn.refused()
+    assert "is of another cluster: move it away" in line
+    assert f"still runs: `cairn cluster down --directory {cairn.directory}` stops it" in line
+    assert cairn.states() == ["running", "died"]
     assert version.read_text() == foreign
 
 
@@ -244,6 +265,25 @@ def test_a_directory_that_cannot_be_used_is_named(cairn: Cairn, tmp_path: Path) 
     line = cairn.refused()
     assert "cannot write to" in line
     assert "CAIRNFS_HOME" in line
+
+
+@pytest.mark.parametrize("action", ["up", "status", "down"])
+def test_a_directory_that_may_not_be_entered_is_named(
+    action: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As an ordinary user below /root; root itself may, so that it is made up here."""
+
+    def refuse(path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.delenv("CAIRN_CONFIG", raising=False)
+    monkeypatch.setattr(Path, "stat", refuse)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert main(["cluster", action, "--directory", "/closed/x"]) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("cairn: cannot ")
+    assert "/closed/x" in shown
+    assert "(Permission denied): choose another --directory, or set CAIRNFS_HOME\n" in shown
 
 
 def test_a_damaged_plan_is_named(cairn: Cairn) -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cairnfs.cli.home import config_file, home, read_config
+from cairnfs.cli.home import config_file, home, is_home, read_config
 from cairnfs.cli.local_cluster import LocalCluster, Node, Status
 from cairnfs.cli.output import format_bytes, format_table
 
@@ -36,6 +36,7 @@ def up(cluster: LocalCluster, given: argparse.Namespace) -> int:
         cluster.exists
         and given.port is None
         and given.datanodes is None
+        and given.base_port in (None, cluster.base_port)
         and not cluster.is_older_than(config)
     )
     if is_as_asked and cluster.status().is_up:
@@ -71,7 +72,7 @@ def usage(cluster: LocalCluster, now: Status) -> str:
     """How to use a cluster that is up."""
     datanodes = [node for node in now.nodes if node.report is not None]
     free = format_bytes(min((n.report.remaining_bytes for n in datanodes if n.report), default=0))
-    where = "" if cluster.directory == home() else f" --fs {now.uri}"
+    where = "" if is_home(cluster.directory) else f" --fs {now.uri}"
     plural = "s" if len(datanodes) > 1 else ""
     return f"""\
 CairnFS is up: {now.uri}  ({len(datanodes)} DataNode{plural}, {free} free, in {cluster.directory})
@@ -80,8 +81,8 @@ CairnFS is up: {now.uri}  ({len(datanodes)} DataNode{plural}, {free} free, in {c
   Spark    spark.range(9).write.parquet("{now.uri}/tmp/numbers")
   curl     curl '{cluster.http_uri}/webhdfs/v1/?op=LISTSTATUS'
   others   export HADOOP_CONF_DIR={cluster.conf}
-  look     {_command(cluster, "status")}
-  stop     {_command(cluster, "down")}"""
+  look     {cluster.command("status")}
+  stop     {cluster.command("down")}"""
 
 
 def _how_to_find_cairn() -> str:
@@ -141,7 +142,7 @@ def _as_table(cluster: LocalCluster, now: Status) -> str:
     if now.is_in_safe_mode:
         lines.append("The NameNode is in safe mode: it waits for DataNodes to report their blocks.")
     if not now.is_up:
-        lines.append(f"Not all of it serves; `{_command(cluster, 'up')}` starts what does not run.")
+        lines.append(f"Not all of it serves; `{cluster.command('up')}` starts what does not run.")
     return "\n".join(lines)
 
 
@@ -172,11 +173,6 @@ def _node_as_json(node: Node) -> dict[str, object]:
         "remaining_bytes": None if report is None else report.remaining_bytes,
         "log": str(node.log),
     }
-
-
-def _command(cluster: LocalCluster, action: str) -> str:
-    where = "" if cluster.directory == home() else f" --directory {cluster.directory}"
-    return f"cairn cluster {action}{where}"
 
 
 def _say(text: str) -> None:

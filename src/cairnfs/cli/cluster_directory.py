@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.home import excluded_hosts_file, namespace_file
+from cairnfs.cli.home import excluded_hosts_file, namespace_file, not_ours
 from cairnfs.cli.plan import Plan, Planner, datanode_name
 from cairnfs.cli.ports import HOST
 from cairnfs.cli.processes import Daemon, python_command
@@ -51,10 +51,7 @@ class ClusterDirectory:
             probe.touch()
             probe.unlink()
         except OSError as error:
-            raise CommandError(
-                f"cannot write to {self.path} ({error.strerror}): choose another --directory,"
-                " or set CAIRNFS_HOME"
-            ) from None
+            raise not_ours("write to", self.path, error) from None
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -83,7 +83,9 @@ def _choose_local() -> Choice | None:
     from cairnfs.cli.home import home
 
     plan_file = home() / "cluster.json"
-    if not plan_file.exists():
+    try:
+        plan_file.stat()
+    except OSError:  # there is none, or it is somebody else's
         return None
     from cairnfs.cli.plan import Plan
 

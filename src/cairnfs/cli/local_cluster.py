@@ -14,7 +14,7 @@ from pathlib import Path
 import cairnfs
 from cairnfs.cli.cluster_directory import NAMENODE, ClusterDirectory, Say
 from cairnfs.cli.errors import CommandError
-from cairnfs.cli.home import config_file, read_config
+from cairnfs.cli.home import config_file, is_home, read_config
 from cairnfs.cli.overview import DataNodeReport, NameNodeClient, Overview
 from cairnfs.cli.plan import DATANODES_MAX, Plan, datanode_name
 from cairnfs.cli.ports import HOST
@@ -86,12 +86,15 @@ class LocalCluster:
             is_new = self._files.make_namespace()
             self._files.write_configuration(plan)
             deadline_s = time.monotonic() + limit_s
-            self._start(NAMENODE, self._files.namenode_command(plan, config), say, config)
-            self._wait_for_namenode(plan, say, deadline_s)
-            for index in range(len(plan.datanodes)):
-                command = self._files.datanode_command(plan, index, config)
-                self._start(datanode_name(index), command, say, config)
-            self._wait_for_datanodes(plan, say, deadline_s)
+            try:
+                self._start_all(plan, config, say, deadline_s)
+            except CommandError as error:
+                daemons = map(self._files.daemon, (NAMENODE, *self._files.datanode_names(plan)))
+                if all(daemon.pid is None for daemon in daemons):
+                    raise
+                raise CommandError(
+                    f"{error}; what has started still runs: `{self.command('down')}` stops it"
+                ) from None
             if is_new:
                 _make_directories(plan.uri)
 
@@ -139,18 +142,36 @@ class LocalCluster:
 
     @property
     def exists(self) -> bool:
-        return self._files.plan_file.exists()
+        return Plan.read(self._files.plan_file) is not None
 
     @property
     def uri(self) -> str:
         return self._files.read_plan().uri
 
     @property
+    def base_port(self) -> int | None:
+        """From where on its ports were chosen, if somebody said so."""
+        return self._files.read_plan().base_port
+
+    @property
     def http_uri(self) -> str:
         """What clients that speak HTTP call it."""
         return f"http://{HOST}:{self._files.read_plan().namenode.http_port}"
 
+    def command(self, action: str) -> str:
+        """What to type to have something done with it."""
+        where = "" if is_home(self.directory) else f" --directory {self.directory}"
+        return f"cairn cluster {action}{where}"
+
     # Starting.
+
+    def _start_all(self, plan: Plan, config: Config, say: Say, deadline_s: float) -> None:
+        self._start(NAMENODE, self._files.namenode_command(plan, config), say, config)
+        self._wait_for_namenode(plan, say, deadline_s)
+        for index in range(len(plan.datanodes)):
+            command = self._files.datanode_command(plan, index, config)
+            self._start(datanode_name(index), command, say, config)
+        self._wait_for_datanodes(plan, say, deadline_s)
 
     def _start(self, name: str, command: list[str], say: Say, config: Config) -> None:
         daemon = self._files.daemon(name)

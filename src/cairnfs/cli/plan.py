@@ -1,7 +1,7 @@
 """Which nodes a local cluster has, and on which ports: `cluster.json` in its directory.
 
 Ports are Hadoop's where nobody else has them, and stay the same from then on, since the
-addresses of files contain them.
+addresses of files contain them, unless others are asked for.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from cairnfs.cli.errors import CommandError
+from cairnfs.cli.home import not_ours
 from cairnfs.cli.ports import HOST, PORT_MAX, choose_port, is_free
 
 RPC_PORT = 8020
@@ -42,6 +44,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     namenode: NameNodePlan
     datanodes: tuple[DataNodePlan, ...]
+    base_port: int | None = None  # that was asked for
 
     @property
     def uri(self) -> str:
@@ -53,8 +56,10 @@ class Plan(msgspec.Struct, frozen=True):
         """The plan in a file; None if there is none yet."""
         try:
             return msgspec.json.decode(path.read_bytes(), type=cls)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except PermissionError as error:
+            raise not_ours("read", path, error) from None
         except msgspec.MsgspecError as error:
             raise CommandError(
                 f"{path} cannot be read ({error}): repair it, or remove it to have the ports"
@@ -87,14 +92,21 @@ class Planner:
         namenode = NameNodePlan(
             self._namenode_port(port), self._choose("the NameNode", NAMENODE_HTTP_PORT)
         )
-        return Plan(namenode, tuple(map(self._plan_datanode, range(datanodes))))
+        return Plan(namenode, tuple(map(self._plan_datanode, range(datanodes))), self._base_port)
 
     def revise(
         self, plan: Plan, datanodes: int, port: int | None, running: Collection[str]
     ) -> Plan:
-        """A cluster that is there: nodes are added, and move where others took their ports."""
-        self._taken |= set(_ports_of(plan))
+        """A cluster that is there: nodes are added, and move where others took their ports.
+
+        All move if another `base_port` is asked for.
+        """
         namenode = plan.namenode
+        if self._base_port not in (None, plan.base_port):
+            if port == namenode.port and "namenode" in running:
+                return replace(self.plan(datanodes), namenode=namenode)
+            return self.plan(datanodes, port)
+        self._taken |= set(_ports_of(plan))
         if "namenode" not in running or port not in (None, namenode.port):
             rpc_port = (
                 self._keep("the NameNode", namenode.port)
@@ -110,7 +122,7 @@ class Planner:
             name = datanode_name(index)
             revised.append(each if name in running else self._keep_datanode(name, each))
         added = map(self._plan_datanode, range(len(plan.datanodes), datanodes))
-        return Plan(namenode, (*revised, *added))
+        return Plan(namenode, (*revised, *added), plan.base_port)
 
     def _namenode_port(self, port: int | None) -> int:
         if port is None:
