@@ -63,6 +63,17 @@ def test_what_an_action_lacks_is_one_line(capsys: pytest.CaptureFixture[str]) ->
     assert "required: PATH, NAME" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("package", ["pyarrow", "pyspark"])
+def test_a_job_without_spark_says_how_to_get_it(
+    package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["job", "usage", "/data"]) == 1
+    assert capsys.readouterr().err == (
+        "cairn: jobs run on Spark, which is not installed: pip install 'cairnfs[spark]'\n"
+    )
+
+
 def test_options_are_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
     for words in ["cluster", "up", "--datanode", "4"], ["datanode", "--hostnam", "a"]:
         with pytest.raises(SystemExit) as stopped:

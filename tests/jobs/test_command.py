@@ -92,3 +92,4 @@ def test_mistakes_are_one_line(backups: str, capfd: pytest.CaptureFixture[str]) 
     assert said == "cairn: --conf x is not of the form NAME=VALUE\n"
     said = run(capfd, "--fs", "hdfs://127.0.0.1:9", "backup", "/d", "monday", backups, code=1)
     assert said.startswith("cairn: nobody answers at hdfs://127.0.0.1:9")
+    assert "goes on where it was" not in said  # nothing had begun

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,7 @@ _RUN_AGAIN = "run the same command again: it goes on where it was"
 
 def main(arguments: Sequence[str]) -> int:
     given = make_parser().parse_args(arguments)
+    _check_spark()
     choice = choose(given.fs)
     bar = JobBar(given.job)
     with TemporaryDirectory(prefix="cairn-job-") as folder:
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
         except CommandError:
             raise
         except Exception as error:
-            raise _told(error, choice) from None
+            raise _told(error, choice, has_begun=bar.has_begun) from None
         finally:
             bar.clear()
 
@@ -242,6 +244,14 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace, Choice, JobBar], int]] = {
 }
 
 
+def _check_spark() -> None:
+    """Before anything is imported that needs it."""
+    if any(find_spec(package) is None for package in ("pyarrow", "pyspark")):
+        raise CommandError(
+            "jobs run on Spark, which is not installed: pip install 'cairnfs[spark]'"
+        )
+
+
 def _options(given: argparse.Namespace, bar: JobBar) -> Options:
     settings = {}
     for each in given.conf:
@@ -302,7 +312,7 @@ def _tell(given: argparse.Namespace, done: msgspec.Struct, text: str, bar: JobBa
     return 0
 
 
-def _told(error: Exception, choice: Choice) -> Exception:
+def _told(error: Exception, choice: Choice, *, has_begun: bool) -> Exception:
     """One line for whatever a job cannot go on for."""
     from cairnfs.client.namenode import NameNodeUnreachable
     from cairnfs.errors import AccessControlException, HdfsError
@@ -310,7 +320,8 @@ def _told(error: Exception, choice: Choice) -> Exception:
 
     first = (str(error) or type(error).__name__).splitlines()[0]
     if isinstance(error, NameNodeUnreachable | PeerTimeout):
-        return CommandError(f"{choice.explain_silence()} ({first}); {_RUN_AGAIN}")
+        text = f"{choice.explain_silence()} ({first})"
+        return CommandError(f"{text}; {_RUN_AGAIN}" if has_begun else text)
     if isinstance(error, AccessControlException):
         return CommandError(f"{first}; jobs see and set everything: run them as the superuser")
     if isinstance(error, HdfsError | OSError):

@@ -25,8 +25,10 @@ class JobBar:
         self._is_terminal = is_terminal(2)
         self._began_s = self._told_s = time.monotonic()
         self._has_drawn = False
+        self.has_begun = False  # whether anything was told of it
 
     def show(self, progress: JobProgress) -> None:
+        self.has_begun = True
         with self._lock:
             now_s = time.monotonic()
             if self._is_terminal:
