@@ -32,7 +32,8 @@ def test_arguments() -> None:
     [
         (["--namenode", "nn:x", "--data", "/a"], "not a host and a port"),
         (["--namenode", "nn", "--data", "[TAPE]/a"], "no storage type"),
-        (["--namenode", "nn", "--data", ","], "needs a data directory"),
+        (["--namenode", "nn", "--data", ","], "needs a data directory: --data, "),
+        (["--data", "/a"], "needs a NameNode: --namenode, "),
     ],
 )
 def test_bad_arguments(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.namenode.rpc import RpcClient
 
+from cairnfs.namenode.__main__ import main
 from cairnfs.wire.proto import client_namenode_pb2 as pb
 
 TIMEOUT_S = 30
@@ -45,8 +47,25 @@ def test_a_port_in_use_is_a_clear_error(tmp_path: Path) -> None:
         process = start("--store", f"sqlite://{tmp_path}/ns", "--port", str(port), "--format")
         _, errors = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1
-    assert errors == f"namenode: port {port} of 127.0.0.1 is in use\n"
+    assert errors == f"namenode: port {port} of 127.0.0.1 is in use: choose another --port\n"
     assert not (tmp_path / "ns").exists()  # the next try may format
+
+
+def test_a_store_that_may_not_be_made_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As an ordinary user below /root; root itself may, so that it is made up here."""
+    file = str(tmp_path / "ns")
+
+    async def refuse(store: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", file)
+
+    monkeypatch.setattr("cairnfs.namenode.__main__.format_namespace", refuse)
+    arguments = ["--store", f"sqlite://{file}", "--port", "0", "--http-port", "0", "--format"]
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == (
+        f"namenode: cannot write to {file} (Permission denied): choose another --store\n"
+    )
 
 
 def test_a_namespace_is_not_formatted_twice(tmp_path: Path) -> None:

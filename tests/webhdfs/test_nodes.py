@@ -30,7 +30,9 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
         store = f"sqlite://{tmp_path}/namespace"
         options = ("--store", store, "--port", "0", "--http-port", port, "--format")
         assert run_namenode(list(options)) == 1
-        assert capsys.readouterr().err == f"namenode: HTTP port {port} of 127.0.0.1 is in use\n"
+        assert capsys.readouterr().err == (
+            f"namenode: HTTP port {port} of 127.0.0.1 is in use: choose another --http-port\n"
+        )
         ports = ("--port", "0", "--ipc-port", "0", "--http-port", port)
         assert run_datanode(["--namenode", "127.0.0.1:1", "--data", str(tmp_path), *ports]) == 1
     assert capsys.readouterr().err == (

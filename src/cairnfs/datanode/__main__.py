@@ -42,6 +42,13 @@ def parse_arguments(
 
 def settings_of(config: Config) -> DataNodeSettings:
     """A DataNode as it is configured; ValueError if that is none."""
+    for key, what in ("datanode.namenodes", "NameNode"), ("datanode.data", "data directory"):
+        if not config.texts(key):
+            option = config[key].option
+            raise ValueError(
+                f"a DataNode needs a {what}: {option.flag}, {option.variable}, or"
+                f" `{option.name}` in [datanode]"
+            )
     return DataNodeSettings(
         namenodes=tuple(map(_parse_namenode, config.texts("datanode.namenodes"))),
         data=tuple(map(StorageLocation.parse, config.texts("datanode.data"))),

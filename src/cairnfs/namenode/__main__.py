@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import signal
+import socket
 import sys
 
 from cairnfs.config import AuditSettings, NameNodeSettings, TrashSettings
@@ -33,8 +35,8 @@ async def serve(settings: NameNodeSettings, config: Config, *, is_new: bool) -> 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     with (
-        take_port(host, config.integer("namenode.port"), "port") as rpc_socket,
-        take_port(host, config.integer("namenode.http_port"), "HTTP port") as http_socket,
+        _take_port(config, "namenode.port", "port") as rpc_socket,
+        _take_port(config, "namenode.http_port", "HTTP port") as http_socket,
     ):
         if is_new:
             await _format(settings.store)
@@ -53,11 +55,25 @@ async def serve(settings: NameNodeSettings, config: Config, *, is_new: bool) -> 
             await namenode.stop()
 
 
+def _take_port(config: Config, key: str, what: str) -> socket.socket:
+    option = config[key].option
+    try:
+        return take_port(config.text("namenode.host"), config.integer(key), what)
+    except OSError as error:
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            raise OSError(error.errno, f"{error.strerror}: choose another {option.flag}") from None
+        raise
+
+
 async def _format(store: str) -> None:
     try:
         await format_namespace(store)
     except FileExistsError as error:
         raise FileExistsError(f"{error}, or leave out --format to use what is there") from None
+    except PermissionError as error:
+        raise PermissionError(
+            f"cannot write to {error.filename} ({error.strerror}): choose another --store"
+        ) from None
 
 
 def settings_of(config: Config, default_store: str = "") -> NameNodeSettings:
@@ -116,7 +132,8 @@ def main(
         asyncio.run(serve(settings, config, is_new=given.format))
     except (HdfsError, OSError, SchemaVersionError, ValueError) as error:
         text = getattr(error, "strerror", None) or error  # without "[Errno 98]"
-        print(f"namenode: {text}", file=sys.stderr)
+        file = getattr(error, "filename", None)
+        print(f"namenode: {file}: {text}" if file else f"namenode: {text}", file=sys.stderr)
         return 1
     return 0
 

@@ -111,5 +111,7 @@ def take_port(host: str, port: int, what: str) -> socket.socket:
         sock.close()
         if error.errno == errno.EADDRINUSE:
             raise OSError(error.errno, f"{what} {port} of {host} is in use") from None
+        if error.errno == errno.EACCES:
+            raise OSError(error.errno, f"{what} {port} of {host} is root's") from None
         raise
     return sock
