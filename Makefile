@@ -7,7 +7,8 @@
 PYTHON  ?=
 VENV    := .venv
 BIN     := $(VENV)/bin
-PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Not as quiet as with --quiet twice, which leaves out why a network failed, too.
+PIP     := $(BIN)/python -W ignore:DEPRECATION -m pip --disable-pip-version-check --quiet
 RUNTIME := $(VENV)/.stamp-runtime
 SPARK   := $(VENV)/.stamp-spark
 DEVELOP := $(VENV)/.stamp-develop
@@ -20,6 +21,14 @@ COMPILED := build/compiled
 WHEEL_OF_COMPILED = HATCH_BUILD_HOOK_ENABLE_CUSTOM=true PIP_CONSTRAINT=constraints.txt $(PIP) wheel --no-deps .
 # Folders, too: they change when one of the sources goes.
 SOURCES := $(shell find src -name __pycache__ -prune -o -name '*.py' -print -o -type d -print) pyproject.toml constraints.txt scripts/compiled_wheel.py
+
+# Whoever names an interpreter is told if .venv has another one already.
+ifneq ($(and $(PYTHON),$(wildcard $(BIN)/python),$(if $(filter clean,$(MAKECMDGOALS)),,asked)),)
+WHICH := -c 'import sys; print(sys.base_prefix, sys.hexversion)' 2>/dev/null
+ifneq ($(shell $(PYTHON) $(WHICH)),$(shell $(BIN)/python $(WHICH)))
+$(info setup: PYTHON is ignored: $(VENV) is there; `make clean` first)
+endif
+endif
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help

@@ -47,6 +47,17 @@ def test_the_demo_runs_and_shows_a_conflict_being_resolved() -> None:
     assert "Traceback" not in output
 
 
+def test_make_says_that_it_goes_on_with_the_python_it_has(tmp_path: Path) -> None:
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    said = {}
+    for python in (sys.executable, "/nowhere/python"):
+        command = ["make", "-f", ROOT / "Makefile", f"PYTHON={python}", "help"]
+        said[python] = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stdout
+    assert "PYTHON is ignored" not in said[sys.executable]
+    assert "PYTHON is ignored: .venv is there; `make clean` first\n" in said["/nowhere/python"]
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_to_files_that_exist(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
