@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.cli.running import run as run_cairn
 
 from cairnfs.cli.admin.leases import RECOVERING, explain
+from cairnfs.cli.admin.report import Node
 from cairnfs.client.block_health import judge
 from cairnfs.client.filesystem import FileSystem, connect
 from cairnfs.testing.cluster import Cluster
@@ -63,6 +65,27 @@ def test_the_report_is_for_people_and_for_programs(cluster: Cluster) -> None:
     shown = run_json(cluster, "report")
     assert shown["missing_blocks"] == 0
     assert all(node["alive"] and node["state"] == "NORMAL" for node in shown["datanodes"])
+
+
+@pytest.mark.parametrize(
+    ("state", "is_alive", "silent_s", "shown"),
+    [
+        ("NORMAL", True, 3, "in service"),
+        ("NORMAL", True, 31, "stale"),
+        ("NORMAL", False, 700, "dead"),
+        ("DECOMMISSION_INPROGRESS", True, 31, "leaving, stale"),
+        ("IN_MAINTENANCE", False, 700, "in maintenance, dead"),
+    ],
+)
+def test_a_datanode_that_is_silent_is_shown_so(
+    fs: FileSystem, state: str, is_alive: bool, silent_s: float, shown: str
+) -> None:
+    info = fs.get_datanode_report("ALL")[0]
+    heard_ms = round((time.time() - silent_s) * 1000)
+    info = msgspec.structs.replace(info, state=state, last_update_ms=heard_ms)
+    node = Node(info, is_alive)
+    assert node.state == shown
+    assert node.is_stale == ("stale" in shown)
 
 
 def test_safe_mode_is_entered_and_left(cluster: Cluster, fs: FileSystem) -> None:

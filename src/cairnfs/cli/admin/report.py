@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cairnfs.client.records import DatanodeInfo, FsStatus
 
 POLL_S = 0.5
+STALE_AFTER_S = 30.0  # dfs.namenode.stale.datanode.interval
 ANSWER_LIMIT_S = 5.0  # for each NameNode
 
 _STATES = {
@@ -34,11 +35,24 @@ class Node(NamedTuple):
     is_alive: bool
 
     @property
+    def silent_s(self) -> float:
+        """For how long it was not heard of, by our clock; 0: it never was."""
+        if not self.info.last_update_ms:
+            return 0.0
+        return max(0.0, time.time() - self.info.last_update_ms / 1000)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it is taken for alive, and avoided."""
+        return self.is_alive and self.silent_s >= STALE_AFTER_S
+
+    @property
     def state(self) -> str:
         """In words."""
-        if not self.is_alive and self.info.state == "NORMAL":
-            return "dead"
-        return _STATES[self.info.state] + ("" if self.is_alive else ", dead")
+        health = "dead" if not self.is_alive else "stale" if self.is_stale else ""
+        if health and self.info.state == "NORMAL":
+            return health
+        return _STATES[self.info.state] + (f", {health}" if health else "")
 
 
 def list_datanodes(fs: FileSystem) -> list[Node]:
@@ -105,14 +119,13 @@ def _as_text(
 def _row(node: Node) -> list[str]:
     info = node.info
     share = info.used_bytes / info.capacity_bytes if info.capacity_bytes else 0
-    ago_s = max(0, round(time.time() - info.last_update_ms / 1000))
     return [
         info.address,
         info.hostname,
         node.state,
         *map(format_bytes, (info.capacity_bytes, info.used_bytes, info.remaining_bytes)),
         f"{share:.1%}",
-        f"{ago_s} s ago" if info.last_update_ms else "never",
+        f"{round(node.silent_s)} s ago" if info.last_update_ms else "never",
         info.rack,
     ]
 
@@ -120,7 +133,7 @@ def _row(node: Node) -> list[str]:
 def _colour(node: Node) -> str:
     if not node.is_alive:
         return RED
-    return "" if node.info.state == "NORMAL" else YELLOW
+    return YELLOW if node.is_stale or node.info.state != "NORMAL" else ""
 
 
 def _as_json(
@@ -132,7 +145,10 @@ def _as_json(
         "url": fs.url,
         "safe_mode": is_safe,
         **msgspec.to_builtins(status),
-        "datanodes": [{"alive": node.is_alive, **msgspec.to_builtins(node.info)} for node in nodes],
+        "datanodes": [
+            {"alive": node.is_alive, "stale": node.is_stale, **msgspec.to_builtins(node.info)}
+            for node in nodes
+        ],
     }
 
 
