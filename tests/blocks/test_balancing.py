@@ -87,6 +87,14 @@ def test_pairs_in_a_rack_come_first() -> None:
     assert sorted(pairs(plan_balance(nodes, 10.0))) == [("a", "d"), ("b", "c")]
 
 
+def test_those_that_are_not_heard_of_come_last() -> None:
+    nodes = [used("a", 90), used("b", 10, is_stale=True), used("c", 20), used("d", 80)]
+    plan = plan_balance(nodes, 10.0)
+    assert pairs(plan)[0] == ("a", "c")
+    nodes = [used("a", 90, is_stale=True), used("b", 10), used("c", 20), used("d", 80)]
+    assert pairs(plan_balance(nodes, 10.0))[0] == ("d", "b")
+
+
 def test_types_are_balanced_by_themselves() -> None:
     nodes = [
         used("a", 90),

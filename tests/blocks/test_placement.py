@@ -179,6 +179,14 @@ class TestRefusals:
         chosen = Counter(name for seed in range(200) for name in names(place(nodes, 2, seed)))
         assert min(chosen[each.uuid] for each in nodes) > 30
 
+    def test_a_copy_goes_to_a_stale_node_only_if_there_is_no_other(self) -> None:
+        nodes = [node(f"n{i}", is_stale=i > 1) for i in range(6)]
+        for seed in SEEDS:
+            found = place(nodes, 1, seed, existing=[on(nodes[0])], is_new_block=False)
+            assert names(found) == ["n1"]
+            found = place(nodes, 2, seed, existing=[on(nodes[0])], is_new_block=False)
+            assert len(found.targets) == 2
+
     def test_a_long_explanation_is_cut(self) -> None:
         nodes = [node(f"n{i}", remaining=0) for i in range(15)]
         text = place(nodes, 2).explain()

@@ -75,6 +75,19 @@ def test_a_new_datanode_gets_its_share(cluster: FakeCluster) -> None:
     check_whole(cluster, blocks, 3)
 
 
+def test_a_datanode_that_is_silent_is_not_waited_for(sqlite_cluster: FakeCluster) -> None:
+    cluster = sqlite_cluster
+    limited(cluster, "a", "b")
+    blocks = [cluster.write(f"/f{n}", 2, length=SIZE) for n in range(60)]
+    silent, new = limited(cluster, "c", "d")
+    silent.die()
+    cluster.live(12)
+    ended = balance(cluster, 30, threshold=5.0)  # a minute and a half: it is not dead yet
+    assert ended.state is BalancingState.NO_MOVE_PROGRESS
+    assert used(new) > 15 * SIZE
+    check_whole(cluster, blocks, 2)
+
+
 def test_a_balanced_cluster_is_left_alone(cluster: FakeCluster) -> None:
     limited(cluster, "a", "b", "c")
     blocks = [cluster.write(f"/f{n}", length=SIZE) for n in range(10)]

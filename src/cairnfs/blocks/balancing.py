@@ -217,6 +217,8 @@ def _pair(shares: Sequence[Share], sources: Collection[str] | None) -> list[Exch
     over, above = giving[Level.OVER_UTILIZED], giving[Level.ABOVE_AVERAGE]
     under = of_level[Level.UNDER_UTILIZED][::-1]  # the emptiest first
     below = of_level[Level.BELOW_AVERAGE][::-1]
+    for each in (over, above, under, below):
+        each.sort(key=lambda share: share.node.is_stale)  # who is silent may have gone
     exchanges = []
     for is_in_rack in (True, False):
         for givers, takers in ((over, under), (over, below), (above, under)):

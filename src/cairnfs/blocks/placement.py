@@ -161,7 +161,9 @@ class _Search:
     def run(self, favored: Sequence[str]) -> Placement:
         self.on_rack.update(target.node.rack for target in self.existing)
         self.rack_max = _rack_max(self.cluster, len(self.existing) + self.wanted)
-        self.avoid_stale = self.cluster.avoids_stale
+        # A copy is given to one that is silent only if there is no other: it may never arrive.
+        may_wait = not self.is_new_block and self.cluster.stale > 0
+        self.avoid_stale = self.cluster.avoids_stale or may_wait
         # A type that no node has need not be looked for on each of them.
         self.unavailable = [t for t in _types_of(self.policy) if t not in self.cluster.types]
         self._begin_attempt()

@@ -204,9 +204,11 @@ class Balancer(MovingDuty):
         return is_late or self._all_heard_since(self._unsettled_s)
 
     def _all_heard_since(self, moment_s: float) -> bool:
-        """Whether DataNodes have said how full they are since then."""
+        """Whether DataNodes have said how full they are since then; who is silent is left out."""
         return all(
-            node.heard_s > moment_s or not self._datanodes.is_alive(node)
+            node.heard_s > moment_s
+            or not self._datanodes.is_alive(node)
+            or self._datanodes.is_stale(node)
             for node in self._datanodes
         )
 
