@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.namenode.datanodes import FakeCluster, FakeDataNode, fake_cluster
+from tests.namenode.datanodes import FakeCluster, FakeDataNode, drop, fake_cluster, others
 from tests.namenode.dying import survives
 
-from cairnfs.blocks.placing import PlacementQueue
-from cairnfs.blocks.records import Block
+from cairnfs.blocks.placing import Placement, PlacementQueue
+from cairnfs.blocks.records import Block, BlockId
+from cairnfs.namenode import satisfier
 from cairnfs.namesystem import storage_policies
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.satisfying import SCAN_PAGE, Satisfied, get_satisfied
 from cairnfs.store.schema import Table
+from cairnfs.transaction.records import decode
 
 ALL = ("DISK", "SSD", "ARCHIVE")
 
@@ -109,6 +111,178 @@ def test_what_finds_no_place_stays_and_is_tried_again(cluster: FakeCluster) -> N
     settle(cluster)
     assert cluster.types(block) == {"ARCHIVE": 3}
     cluster.check_calm()
+
+
+def notes(cluster: FakeCluster) -> list[str]:
+    """Why blocks find no place."""
+    rows = cluster.rows(Table.PLACEMENTS, PlacementQueue.UNSATISFIED)
+    found: list[Placement] = [decode(Table.PLACEMENTS, row.data) for row in rows]
+    return [each.note for each in found]
+
+
+def satisfy(cluster: FakeCluster, path: str) -> None:
+    cluster.call(storage_policies.satisfy_storage_policy, cluster.client.caller, FsPath.parse(path))
+
+
+def test_what_finds_a_place_is_looked_at_until_it_is_done(sqlite_cluster: FakeCluster) -> None:
+    """Each of its replicas waits for the one before; and so it does if fewer are asked for."""
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    block, other = cluster.write("/d/f"), cluster.write("/d/g")
+    set_policy(cluster, "/d", "COLD")
+    cluster.live(5)
+    cluster.add("x", types=("ARCHIVE",))
+    cluster.live()  # it is to take one of each
+    assert not notes(cluster)
+    assert left(cluster)[PlacementQueue.TO_DO] == 2
+    cluster.client.set_replication("/d/f", 1)
+    cluster.live(5)
+    assert cluster.types(block) == {"ARCHIVE": 1}
+    assert notes(cluster) == ["2 of 3 replicas find no place on ARCHIVE"]
+    assert cluster.types(other) == {"DISK": 2, "ARCHIVE": 1}
+    cluster.add("y", "z", types=("ARCHIVE",))
+    settle(cluster, 8)
+    assert cluster.types(other) == {"ARCHIVE": 3}
+    cluster.check_calm()
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_a_few_without_a_place_are_seen_to_change(
+    sqlite_cluster: FakeCluster, is_deleted: bool
+) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a", "b")
+    cluster.add("x", types=("ARCHIVE",))
+    cluster.write("/d/f")
+    set_policy(cluster, "/d", "COLD")
+    cluster.live(15)
+    assert notes(cluster) == ["2 of 3 replicas find no place on ARCHIVE"]
+    cluster.namenode.satisfier._retried_s = cluster.now_s
+    if is_deleted:
+        cluster.client.delete("/d/f")
+        cluster.thread.wait(cluster.namenode.duties.reclaim_everything())
+    else:
+        cluster.client.set_replication("/d/f", 1)
+    settle(cluster, 6)
+
+
+def test_many_without_a_place_are_looked_at_now_and_then(
+    sqlite_cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(satisfier, "BLOCKS_PAGE", 2)
+    cluster = sqlite_cluster
+    cluster.add("a")
+    for n in range(5):
+        cluster.write(f"/d/{n}", replication=1)
+    set_policy(cluster, "/d", "COLD")
+    cluster.live(15)
+    looked_at = []
+    look_at = cluster.namenode.satisfier._look_at
+
+    async def counting_look_at(block_ids: Sequence[BlockId]) -> int:
+        looked_at.extend(block_ids)
+        return await look_at(block_ids)
+
+    monkeypatch.setattr(cluster.namenode.satisfier, "_look_at", counting_look_at)
+    cluster.live(20)  # a minute
+    assert len(looked_at) == 2 * 5
+
+
+def test_a_move_of_a_replica_that_is_deleted_is_not_waited_for(
+    sqlite_cluster: FakeCluster,
+) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    cluster.add("x", types=("ARCHIVE",))
+    block = cluster.write("/d/f")
+    set_policy(cluster, "/d", "COLD")
+    cluster.step()
+    (going,) = [node for node in cluster.namenode.datanodes if node.moves]
+    going.moves.clear()  # it has tried, and there was nothing any more
+    source = cluster.nodes[going.record.uuid]
+    keeping = next(node for node in others(cluster, source.name, "x"))
+    cluster.client.set_replication("/d/f", 1)
+    drop(cluster, block, source, keeping)
+    settle(cluster, 8)
+    assert cluster.types(block) == {"ARCHIVE": 1}
+
+
+# DataNodes that are silent.
+
+
+def test_nothing_goes_to_a_datanode_that_is_silent(sqlite_cluster: FakeCluster) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    (silent,) = cluster.add("x", types=("ARCHIVE",))
+    block = cluster.write("/d/f", replication=1)
+    silent.cut_off()
+    cluster.live(12)
+    set_policy(cluster, "/d", "COLD")
+    cluster.live(2)
+    address = f"127.0.0.1:{silent.port}"
+    assert notes(cluster) == [
+        f"1 of 1 replicas find no place on ARCHIVE; not heard of lately: {address}"
+    ]
+    assert left(cluster)[PlacementQueue.TO_DO] == 0
+    changes = cluster.namenode.datanodes.changes
+    silent.is_up = True
+    silent.heartbeat()
+    assert cluster.namenode.datanodes.changes > changes  # so it is tried at once
+    settle(cluster, 5)
+    assert cluster.types(block) == {"ARCHIVE": 1}
+
+
+def test_one_that_is_heard_of_is_taken_however_many_are_silent(
+    sqlite_cluster: FakeCluster,
+) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a")
+    silent = cluster.add("w", "x", "y", types=("ARCHIVE",))
+    cluster.add("z", types=("ARCHIVE",))
+    blocks = [cluster.write(f"/d/{n}", replication=1) for n in range(8)]
+    for node in silent:
+        node.cut_off()
+    cluster.live(12)
+    set_policy(cluster, "/d", "COLD")
+    settle(cluster, 6)
+    assert {name for block in blocks for name in cluster.holders(block)} == {"z"}
+
+
+def test_a_move_to_a_datanode_that_falls_silent_is_given_up(sqlite_cluster: FakeCluster) -> None:
+    cluster = sqlite_cluster
+    cluster.add("a", "b", "c")
+    (silent,) = cluster.add("x", types=("ARCHIVE",))
+    cluster.write("/d/f", replication=1)
+    set_policy(cluster, "/d", "COLD")
+    cluster.step()
+    assert len(cluster.namenode.moves) == 1
+    silent.die()
+    cluster.live(12)
+    assert "not heard of lately" in notes(cluster)[0]
+    assert not len(cluster.namenode.moves)
+
+
+def test_replicas_that_cannot_be_made_are_no_reason_to_wait(sqlite_cluster: FakeCluster) -> None:
+    """They come first; but if nobody can make them, that is what there is to say."""
+    cluster = sqlite_cluster
+    cluster.add("a", "b")
+    (archive,) = cluster.add("x", types=("ARCHIVE",))
+    cluster.write("/d/one", replication=1)
+    cluster.write("/d/two", replication=2)
+    set_policy(cluster, "/d", "COLD")
+    cluster.live(15)
+    assert notes(cluster) == ["1 of 2 replicas find no place on ARCHIVE"]
+    cluster.bury(archive)
+    satisfy(cluster, "/d")
+    cluster.live(5)
+    assert left(cluster)[PlacementQueue.TO_DO] == 0
+    assert notes(cluster) == [
+        "no replica can be read now",
+        "replicas are missing, and find no place either",
+    ]
+    archive.come()
+    cluster.live(5)
+    assert notes(cluster) == ["1 of 2 replicas find no place on ARCHIVE"]
 
 
 def test_a_lost_replica_is_made_where_the_policy_wants_it(cluster: FakeCluster) -> None:

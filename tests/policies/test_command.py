@@ -59,6 +59,19 @@ def test_the_mover_looks_at_everything(
     assert fs.storage_policy_work().scanned_inodes == before + 1
 
 
+def test_who_waits_has_all_of_it_looked_at(
+    cluster: Cluster, fs: cairnfs.FileSystem, folder: str
+) -> None:
+    """Also what has the policy already: it may have found no place so far."""
+    write(fs, f"{folder}/f")
+    run(cluster, "policy", "set", "COLD", folder, "--wait")
+    before = fs.storage_policy_work().scanned_inodes
+    run(cluster, "policy", "set", "COLD", folder)
+    assert fs.storage_policy_work().scanned_inodes == before
+    run(cluster, "policy", "set", "COLD", folder, "--wait")
+    assert fs.storage_policy_work().scanned_inodes == before + 1
+
+
 def test_mistakes_are_told_in_a_line(cluster: Cluster, folder: str) -> None:
     output = run(cluster, "policy", "set", "TEPID", folder, code=1)
     assert output == (

@@ -1,7 +1,8 @@
 """Blocks whose replicas have to be brought to where their storage policy wants them, as rows.
 
 A block that waits in the queue TO_DO is looked at soon; one that finds no place, in UNSATISFIED,
-now and then.  It leaves the table when its replicas are where they belong.
+now and then, and once there is something to do about it is in TO_DO again.  It leaves the table
+when its replicas are where they belong.
 
 Invariant: a block that was put here is looked at under the policy that its file has after that.
 """
@@ -34,7 +35,7 @@ class Placement(msgspec.Struct, frozen=True, array_like=True, gc=False):
     block_id: BlockId
     touched: int  # more each time that it is put here
     policy_id: int = 0  # of a file that has no row of its own for the block; see `layers`
-    note: str = ""  # why it could not be satisfied
+    note: str = ""  # why it could not be satisfied; of those in UNSATISFIED
 
 
 register(Table.PLACEMENTS, Placement, id_of=lambda placement: placement.block_id)
@@ -75,13 +76,18 @@ def find_placement(tx: Transaction, block_id: BlockId) -> Placement | None:
 
 
 def settle_placements(
-    tx: Transaction, done: Sequence[Placement], unsatisfied: Sequence[tuple[Placement, str]]
+    tx: Transaction,
+    done: Sequence[Placement],
+    unsatisfied: Sequence[tuple[Placement, str]],
+    going_on: Sequence[Placement] = (),
 ) -> int:
     """Blocks that are where they belong, and some that cannot be, with the reason; how many left.
 
-    Those that were put here again since they were looked at stay as they are.
+    Those that were UNSATISFIED, and of which that is true no more, are `going_on`.  Those that
+    were put here again since they were looked at stay as they are.
     """
-    need_placements(tx, [each.block_id for each in (*done, *(each for each, _ in unsatisfied))])
+    looked_at = (*done, *(each for each, _ in unsatisfied), *going_on)
+    need_placements(tx, [each.block_id for each in looked_at])
     count = 0
     for placement in done:
         for queue in PlacementQueue:
@@ -99,4 +105,9 @@ def settle_placements(
             tx.put(waiting, noted)
         elif tx.get(waiting) == placement and noted != placement:
             tx.put(waiting, noted)
+    for placement in going_on:
+        waiting = placement_key(placement.block_id, PlacementQueue.UNSATISFIED)
+        if tx.get(waiting) == placement and tx.get(placement_key(placement.block_id)) is None:
+            tx.delete(waiting)
+            tx.put(placement_key(placement.block_id), msgspec.structs.replace(placement, note=""))
     return count

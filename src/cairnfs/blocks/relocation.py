@@ -7,6 +7,7 @@ it belongs.
 
 Invariant: whichever moves of a plan are carried out, the block has as many replicas as before, on
 different nodes, on no fewer racks than it needs or had; and each brings one to a type that lacks.
+Nobody takes part that was not heard of lately: the move would be waited for in vain.
 """
 
 from __future__ import annotations
@@ -26,9 +27,14 @@ from cairnfs.blocks.replication import (
     ReplicaView,
     choose_deletions,
     choose_priority,
+    choose_source,
+    is_readable,
     keeps_racks,
+    plan_block,
 )
-from cairnfs.blocks.topology import ClusterView
+from cairnfs.blocks.topology import ClusterView, DataNodeView
+
+SILENT_NAMED_MAX = 3  # DataNodes that a note names
 
 
 class Move(msgspec.Struct, frozen=True, gc=False):
@@ -47,8 +53,8 @@ class MovePlan(msgspec.Struct, frozen=True, gc=False):
 
     misplaced: int = 0
     moves: tuple[Move, ...] = ()
-    note: str = ""  # nobody can take what is left
-    has_to_wait: bool = False  # nothing is wrong: it is the block's turn later
+    note: str = ""  # nobody can take what is left, or make what is missing
+    has_to_wait: bool = False  # it is the block's turn later; with a note, perhaps much later
 
 
 SATISFIED = MovePlan()
@@ -74,8 +80,10 @@ def plan_moves(
     if not misplaced:
         # A NameNode that has just begun has not heard of all DataNodes: theirs may be misplaced.
         is_lost = any(replica.state is ReplicaState.LOST for replica in block.replicas)
-        return WAITING if is_lost else SATISFIED
-    if block.awaited or choose_priority(block, cluster) is not None or choose_deletions(block):
+        return _wait_for_copies(block, cluster, random) if is_lost else SATISFIED
+    if choose_priority(block, cluster) is not None:
+        return _wait_for_copies(block, cluster, random)
+    if block.awaited or choose_deletions(block):
         return WAITING
     search = _Search(block, cluster, random, frozenset(busy), live, excess)
     left = [type for type in lacking if not search.move_within_node(type)]
@@ -86,7 +94,24 @@ def plan_moves(
     count = misplaced - len(search.moves)
     names = ", ".join(dict.fromkeys(type.name for type in left))
     note = f"{count} of {len(live)} replicas find no place on {names}" if count else ""
+    if count and (silent := search.silent(left)):
+        note += f"; not heard of lately: {silent}"
     return MovePlan(misplaced, tuple(search.moves), note)
+
+
+def _wait_for_copies(block: BlockView, cluster: ClusterView, random: Random) -> MovePlan:
+    """Replicas that are missing come first; the note says why they cannot be made, if so."""
+    priority = choose_priority(block, cluster)
+    if priority is None or block.awaited:
+        return WAITING
+    if choose_source(block, priority, random) is None:
+        if any(is_readable(replica) for replica in block.replicas):
+            return WAITING  # their nodes are busy
+        return MovePlan(note="no replica can be read now", has_to_wait=True)
+    plan = plan_block(block, cluster, random)
+    if not plan.is_empty:
+        return WAITING
+    return MovePlan(note="replicas are missing, and find no place either", has_to_wait=True)
 
 
 class _Search:
@@ -108,6 +133,9 @@ class _Search:
         self._live = live
         self._movable = list(live)
         self._excess = excess  # types of which there are so many too many
+        self._silent = {node.uuid for node in cluster.nodes if node.is_stale}
+        self._excluded = self._silent | block.deleting
+        self._excluded |= {each.uuid for each in block.replicas if each.state is not _LOST}
         self.moves: list[Move] = []
         self.met_busy = False
 
@@ -132,9 +160,11 @@ class _Search:
         candidates = [each for each in self._movable if self._excess[each.storage.type] > 0]
         self._random.shuffle(candidates)
         for candidate in candidates:
+            if candidate.node.is_stale:
+                continue
             if candidate.uuid in self._busy:
                 self.met_busy = True
-            elif not candidate.node.is_stale:
+            else:
                 yield candidate
 
     def _take(self, move: Move) -> None:
@@ -144,8 +174,6 @@ class _Search:
 
     def _choose_node(self, type: StorageType, source: ReplicaView) -> Target | None:
         block, others = self._block, [each for each in self._live if each is not source]
-        holders = {each.uuid for each in block.replicas if each.state is not ReplicaState.LOST}
-        excluded = holders | block.deleting
         placement = choose_targets(
             self._cluster,
             1,
@@ -154,14 +182,31 @@ class _Search:
             random=self._random,
             writer=source.node,
             existing=[Target(each.node, each.storage) for each in others],
-            excluded=excluded | self._busy,
+            excluded=self._excluded | self._busy,
             is_new_block=False,
         )
         for target in placement.targets:
             if keeps_racks(block, self._cluster, source, target.node):
                 return target
-        self.met_busy |= not self._busy <= excluded
+        self.met_busy |= not self._busy <= self._excluded
         return None
+
+    def silent(self, types: Sequence[StorageType]) -> str:
+        """The DataNodes that could have taken or given something, had they been heard of."""
+        givers = {each.uuid for each in self._movable if self._excess[each.storage.type] > 0}
+        holders = {each.uuid for each in self._live}
+
+        def could(node: DataNodeView) -> bool:
+            if node.uuid in holders:
+                return node.uuid in givers
+            return node.is_in_service and any(
+                choose_storage(node, type, self._block.length_bytes) is not None for type in types
+            )
+
+        silent = (node for node in self._cluster.nodes if node.uuid in self._silent)
+        names = sorted(node.address for node in silent if could(node))
+        more = ", ..." if len(names) > SILENT_NAMED_MAX else ""
+        return ", ".join(names[:SILENT_NAMED_MAX]) + more
 
 
 def _on_wanted_types(block: BlockView) -> BlockView:
@@ -176,6 +221,9 @@ def _on_wanted_types(block: BlockView) -> BlockView:
         each for each in block.replicas if each.storage.type in wanted or each.uuid not in fitting
     )
     return msgspec.structs.replace(block, replicas=replicas)
+
+
+_LOST = ReplicaState.LOST
 
 
 def _only(type: StorageType) -> StoragePolicy:

@@ -256,6 +256,11 @@ def choose_source(block: BlockView, priority: Priority, random: Random) -> Repli
     return random.choice(heard or candidates) if candidates else None
 
 
+def is_readable(replica: ReplicaView) -> bool:
+    """Whether its node can send it, when it has time for that."""
+    return replica.state in _READABLE
+
+
 def choose_deletions(block: BlockView) -> tuple[ReplicaView, ...]:
     """Which live replicas are too many (BlockPlacementPolicyDefault.chooseReplicasToDelete).
 

@@ -91,6 +91,7 @@ def set_policy(fs: FileSystem, given: argparse.Namespace) -> int:
     """For paths, and all that is below them."""
     for path in given.paths:
         fs.set_storage_policy(path, given.policy)
+    _ask_if_waiting(fs, given)
     return _end(fs, given, f"{', '.join(given.paths)}: {given.policy.upper()} from now on")
 
 
@@ -98,6 +99,7 @@ def unset(fs: FileSystem, given: argparse.Namespace) -> int:
     """Let those of the directories above hold again."""
     for path in given.paths:
         fs.unset_storage_policy(path)
+    _ask_if_waiting(fs, given)
     return _end(fs, given, f"{', '.join(given.paths)}: as the directory above from now on")
 
 
@@ -126,6 +128,14 @@ ACTIONS: dict[str, tuple[str, Callable[[FileSystem, argparse.Namespace], int]]] 
     "satisfy": ("have replicas moved that are not where they belong", satisfy),
     "status": ("how many replicas are still to be moved, or find no place", status),
 }
+
+
+def _ask_if_waiting(fs: FileSystem, given: argparse.Namespace) -> None:
+    """Have all looked at: what has the policy already leaves nothing to be done by itself, and
+    who waits for replicas to be where they belong wants to know of all of them as of now."""
+    if given.wait:
+        for path in given.paths:
+            fs.satisfy_storage_policy(path)
 
 
 def _end(fs: FileSystem, given: argparse.Namespace, done: str) -> int:

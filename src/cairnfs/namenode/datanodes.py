@@ -255,6 +255,7 @@ class DataNodes:
         failed_volumes: int,
     ) -> None:
         """A heartbeat."""
+        before = self._cluster.node(node.record.uuid)
         node.heard_s, node.heard_ms, node.is_heard = self.now_s(), now_ms, True
         node.usage = usage
         # A volume that comes back may not have all that it had.
@@ -263,6 +264,7 @@ class DataNodes:
         node.failed_volumes = failed_volumes
         self._promises.expire()
         self._refresh(node)
+        self.changes += _can_do_more(before, self._cluster.node(node.record.uuid))
 
     def must_refresh_records(self) -> bool:
         """Whether it is time to read what other NameNodes have put down; says so once."""
@@ -468,6 +470,19 @@ class DataNodes:
             contents_are_stale=storage.number not in node.reported,
             used_bytes=usage.used_bytes,
         )
+
+
+def _can_do_more(before: DataNodeView | None, now: DataNodeView | None) -> bool:
+    """Whether a DataNode has come, was silent and is heard again, or has another volume."""
+    if now is None:
+        return False
+    if before is None or before.is_stale:
+        return True
+    working = {each.storage_id for each in before.storages if each.state is StorageState.NORMAL}
+    return any(
+        each.state is StorageState.NORMAL and each.storage_id not in working
+        for each in now.storages
+    )
 
 
 _UNKNOWN = StorageUsage()

@@ -133,7 +133,8 @@ class Moves:
         for move in pending.moves:
             if move not in missing:
                 self._arrived_s[move.target.node.uuid] = self._datanodes.now_s()
-        if any(self._is_at_it(move, pending) for move in missing):
+        holders = {uuid for uuid, _ in held}
+        if any(move.source.uuid in holders and self._is_at_it(move, pending) for move in missing):
             return Outcome.UNDER_WAY
         self.forget(facts.block.id)
         return Outcome.GIVEN_UP if missing else Outcome.ARRIVED
@@ -146,12 +147,13 @@ class Moves:
         }
 
     def _is_at_it(self, move: Move, pending: PendingMoves) -> bool:
-        """Whether both DataNodes are alive, were not restarted since, and it is not late."""
+        """Whether both DataNodes are heard of, were not restarted since, and it is not late."""
         for uuid in (move.source.uuid, move.target.node.uuid):
             node = self._datanodes.get(uuid)
             if (
                 node is None
                 or not self._datanodes.is_alive(node)
+                or self._datanodes.is_stale(node)
                 or node.registered_s > pending.ordered_s
             ):
                 return False

@@ -28,6 +28,7 @@ from cairnfs.transaction.runner import run
 SCANS_AT_ONCE = 8  # pages of directories looked at in one step
 BLOCKS_PAGE = 100  # blocks looked at in one step
 RETRY_S = 30.0  # how often it is tried again what found no place
+RETRY_FEW_S = 3.0  # the same if it is no more than a page: files are changed and deleted
 
 
 @dataclass(eq=False)
@@ -40,6 +41,7 @@ class Satisfier(MovingDuty):
     )
     _retried_s: float = 0.0
     _retried_at: int = -1  # the state of the cluster in which those without a place were tried
+    _are_few: bool = True  # those without a place
 
     async def step(self) -> int:
         """Some of it; more than 0 if there is more to do at once."""
@@ -71,12 +73,15 @@ class Satisfier(MovingDuty):
     async def _retry(self) -> int:
         """Blocks that found no place: now and then, and when DataNodes have come or gone."""
         queue, now_s = PlacementQueue.UNSATISFIED, self._datanodes.now_s()
-        is_due = now_s - self._retried_s >= RETRY_S or self._retried_at != self._datanodes.changes
-        if not self._after[queue] and not is_due:
+        rest_s = RETRY_FEW_S if self._are_few else RETRY_S
+        is_due = now_s - self._retried_s >= rest_s or self._retried_at != self._datanodes.changes
+        is_first = not self._after[queue]
+        if is_first and not is_due:
             return 0
-        if not self._after[queue]:
+        if is_first:
             self._retried_s, self._retried_at = now_s, self._datanodes.changes
         await self._take_page(queue)
+        self._are_few = is_first and not self._after[queue]
         return 1 if self._after[queue] else 0
 
     # Blocks.
@@ -88,6 +93,7 @@ class Satisfier(MovingDuty):
         found = await run(self._runner, Call(inspect_blocks, (list(block_ids),)))
         done: list[Placement] = []
         unsatisfied: list[tuple[Placement, str]] = []
+        going_on: list[Placement] = []
         count = 0
         for block_id, facts in zip(block_ids, found, strict=True):
             if facts is None or facts.placement is None:
@@ -95,9 +101,9 @@ class Satisfier(MovingDuty):
                 if facts is None:
                     done += await self._find(block_id)
             elif self._moves.settle(facts) is not Outcome.UNDER_WAY:
-                count += self._plan(facts, done, unsatisfied)
-        if done or unsatisfied:
-            await run(self._runner, Call(settle_placed, (done, unsatisfied)))
+                count += self._plan(facts, done, unsatisfied, going_on)
+        if done or unsatisfied or going_on:
+            await run(self._runner, Call(settle_placed, (done, unsatisfied, going_on)))
         return count + len(done)
 
     def _plan(
@@ -105,6 +111,7 @@ class Satisfier(MovingDuty):
         facts: BlockFacts,
         done: list[Placement],
         unsatisfied: list[tuple[Placement, str]],
+        going_on: list[Placement],
     ) -> int:
         """Decide about one block; 1 if moves of it were ordered."""
         assert facts.placement is not None
@@ -116,12 +123,29 @@ class Satisfier(MovingDuty):
         view = self._redundancy.view_of(facts)
         plan = plan_moves(view, self._datanodes.cluster, self._datanodes.random, self._moves.busy())
         if plan.moves:
-            return int(self._moves.order(Mover.SATISFIER, facts.block, plan.moves))
-        if plan.note:
+            is_settled = False
+        elif plan.has_to_wait:
+            is_settled = bool(plan.note) and not self._may_change(facts)
+        else:
+            is_settled = True
+        if is_settled and plan.note:
             unsatisfied.append((facts.placement, plan.note))
-        elif not plan.has_to_wait:
+        elif is_settled:
             done.append(facts.placement)
-        return 0
+        elif facts.placement.note:  # it was unsatisfied, and is so no more
+            going_on.append(facts.placement)
+        return int(bool(plan.moves) and self._moves.order(Mover.SATISFIER, facts.block, plan.moves))
+
+    def _may_change(self, facts: BlockFacts) -> bool:
+        """Whether news of a block are not acted on yet, or a replica is expected back.
+
+        The latter when we have just begun, and have not heard of all DataNodes.
+        """
+        return facts.news is not None or any(
+            not self._datanodes.is_alive(found[0]) and not self._datanodes.is_given_up(storage)
+            for storage, _ in facts.replicas
+            if (found := self._datanodes.storage(storage)) is not None
+        )
 
     async def _find(self, block_id: BlockId) -> list[Placement]:
         """The rows of a block that is gone.

@@ -88,10 +88,14 @@ def scan_subtree(tx: Transaction, inode_id: InodeId) -> Looked:
 
 @operation()
 def settle_placed(
-    tx: Transaction, done: Sequence[Placement], unsatisfied: Sequence[tuple[Placement, str]]
+    tx: Transaction,
+    done: Sequence[Placement],
+    unsatisfied: Sequence[tuple[Placement, str]],
+    going_on: Sequence[Placement],
 ) -> None:
-    """Blocks were looked at: some are where they belong, and some cannot be for now."""
-    _count(tx, _PLACED_KEY, placed=settle_placements(tx, done, unsatisfied))
+    """Blocks were looked at: some are where they belong, some cannot be for now, some can again."""
+    placed = settle_placements(tx, done, unsatisfied, going_on)
+    _count(tx, _PLACED_KEY, placed=placed)
 
 
 @operation(mutates=False)
