@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.namenode.datanodes import FakeCluster, FakeDataNode, fake_cluster
+from tests.namenode.datanodes import SUPERUSER, FakeCluster, FakeDataNode, fake_cluster
 from tests.namenode.rpc import RpcClient
 from tests.namenode.test_block_recovery import take_commands
 
@@ -18,6 +18,8 @@ from cairnfs.blocks.records import Block, BlockState
 from cairnfs.errors import RecoveryInProgressException
 from cairnfs.namenode import taking_over
 from cairnfs.namenode.block_recoveries import ATTEMPT_LIMIT_S
+from cairnfs.namesystem.block_copies import begin_copy
+from cairnfs.namesystem.paths import FsPath
 from cairnfs.store.base import Found, Reading
 from cairnfs.store.schema import Table
 from cairnfs.wire.proto import client_namenode_pb2 as pb
@@ -93,6 +95,25 @@ def test_a_cut_that_a_snapshot_outlives_is_a_pointer(
     cluster.live(5)
     assert all(node.find(block.id) is not None for node in nodes)
     assert all(node.find(block.id).length == LENGTH for node in nodes)  # type: ignore[union-attr]
+    cluster.check_calm()
+
+
+def test_a_copy_that_was_made_meanwhile_is_not_begun_anew(
+    cluster: FakeCluster, nodes: list[FakeDataNode]
+) -> None:
+    """By who was told that one is needed, a moment before it was there."""
+    block = cut_file(cluster)
+    caller, path = cluster.namenode.caller(SUPERUSER), FsPath.parse("/d/f")
+    assert cluster.call(begin_copy, caller, path, block.id) is not None
+    assert copies(cluster) == 1
+    cluster.live(3)
+    assert copies(cluster) == 0
+    copy = last_block(cluster)
+    assert copy.id != block.id
+    assert cluster.call(begin_copy, caller, path, block.id) is None
+    assert copies(cluster) == 0
+    cluster.live(3)
+    assert last_block(cluster).id == copy.id
     cluster.check_calm()
 
 

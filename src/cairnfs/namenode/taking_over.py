@@ -63,7 +63,8 @@ class _Opening:
         elif isinstance(error, lease_recovery.LeaseRecoveryNeeded) and self._may_release:
             self._release(error)
         elif isinstance(error, BlockCopyNeeded) and self._may_copy():
-            self._call.start(begin_copy, self._copying, self._call.caller, error.path)
+            caller = self._call.caller
+            self._call.start(begin_copy, self._copying, caller, error.path, error.block_id)
         else:
             self._call.fail(error)
 

@@ -101,6 +101,7 @@ def _open_last_block(
         f"Failed to APPEND_FILE {lookup.path} because its last block {last} is being copied:"
         " others have it too. Try again later.",
         lookup.path,
+        last.id,
     )
     try:
         targets = choose(last, good_replicas(tx, judged(tx, last)))

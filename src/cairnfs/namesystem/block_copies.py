@@ -49,9 +49,10 @@ class BlockCopyNeeded(RecoveryInProgressException):
     An operation that fails changes nothing, so it cannot begin the copy itself.
     """
 
-    def __init__(self, message: str, path: FsPath) -> None:
+    def __init__(self, message: str, path: FsPath, block_id: BlockId) -> None:
         super().__init__(message)
         self.path = path
+        self.block_id = block_id
 
 
 def must_be_copied(tx: Transaction, file: Inode, last: Block, *, always: bool) -> bool:
@@ -79,14 +80,15 @@ def new_copy_of(tx: Transaction, last: Block) -> Block:
 
 
 @operation()
-def begin_copy(tx: Transaction, caller: Caller, path: FsPath) -> InodeId | None:
-    """Have the last block of a closed file copied by DataNodes; None: it is not there any more.
+def begin_copy(tx: Transaction, caller: Caller, path: FsPath, block_id: BlockId) -> InodeId | None:
+    """Have the last block of a closed file copied by DataNodes.
 
+    None: it is another one by now, perhaps because it was copied; or there is none any more.
     The file of a clone is one of its own from now on.
     """
     file = resolve_to_write(tx, caller, path).target
     last = last_block(tx, file) if file is not None and file.is_file else None
-    if file is None or last is None or file.under_construction:
+    if file is None or last is None or file.under_construction or last.id != block_id:
         return None
     check_access(caller, file, Access.WRITE, path)
     key = copy_key(file.id)
