@@ -14,6 +14,7 @@ from cairnfs.errors import (
     NSQuotaExceededException,
     ParentNotDirectoryException,
     PathComponentTooLongException,
+    SnapshotException,
 )
 from cairnfs.namesystem.rename import RenameOption
 from cairnfs.testing.scratch import ScratchClient
@@ -258,3 +259,24 @@ def test_paths_by_inode_and_raw_mean_the_same_place(fs: ScratchClient) -> None:
         fs.rename2("/.reserved/raw/a", "/a/b/x")
     assert fs.rename(by_id, "/z")
     assert fs.names("/") == ["a", "z"]
+
+
+@pytest.mark.parametrize("is_directory", [False, True])
+def test_rename_over_a_path_with_snapshots_is_refused(
+    fs: ScratchClient, is_directory: bool
+) -> None:
+    for path in ("/source", "/target"):
+        if is_directory:
+            fs.mkdirs(path)
+        else:
+            fs.write(path, 10)
+    fs.allow_snapshot("/target")
+    fs.create_snapshot("/target", "s")
+    ids = {path: fs.info(path).id for path in ("/source", "/target")}
+    with pytest.raises(SnapshotException, match="/target cannot be deleted since /target is"):
+        fs.rename2("/source", "/target", OVERWRITE)
+    assert {path: fs.info(path).id for path in ids} == ids
+    assert [snapshot.name for snapshot in fs.list_snapshots("/target")] == [b"s"]
+    fs.delete_snapshot("/target", "s")
+    fs.rename2("/source", "/target", OVERWRITE)
+    assert fs.info("/target").id == ids["/source"]

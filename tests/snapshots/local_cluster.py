@@ -24,7 +24,9 @@ from cairnfs.namenode.server import RpcServer
 from cairnfs.store.base import Reading, Scan
 from cairnfs.store.schema import Table
 from cairnfs.testing.invariants import check_invariants
+from cairnfs.transaction.calls import Call, Operation
 from cairnfs.transaction.records import decode
+from cairnfs.transaction.runner import run
 
 HOST = "127.0.0.1"
 WAIT_LIMIT_S = 40.0
@@ -169,6 +171,11 @@ class LocalCluster:
         status = self.calls.get_file_info(path)
         assert status is not None
         return self.rows(Table.BLOCKS, status.id)
+
+    def run(self, operation: Operation[Any], *arguments: Any) -> Any:
+        """Run a transaction that no client can ask for."""
+        runner = self._thread.namenode.runner
+        return self._thread.wait(run(runner, Call(operation, arguments)))
 
     def reclaim(self) -> None:
         self._thread.wait(self._thread.namenode.duties.reclaim_everything())

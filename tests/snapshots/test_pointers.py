@@ -356,6 +356,33 @@ def test_a_clone_and_its_origin_go_their_own_ways(cluster: LocalCluster) -> None
         assert read("/clone/f") == clone
 
 
+@pytest.mark.parametrize("cut", ["/clone", "/f"])
+def test_truncate_of_a_shared_block_leaves_the_other_file_whole(
+    cluster: LocalCluster, cut: str
+) -> None:
+    """No snapshot needs the block: the other file alone keeps its replicas from being cut."""
+    data = random.Random(0).randbytes(FIRST_BYTES)
+    with cairnfs.connect(cluster.uri) as fs:
+        with fs.create("/f", replication=REPLICAS, block_size=BLOCK_BYTES) as file:
+            file.write(data)
+        fs.allow_snapshot("/f")
+        fs.create_snapshot("/f", "s")
+        fs.clone_snapshot("/f", "s", "/clone")
+        fs.delete_snapshot("/f", "s")
+        cluster.reclaim()
+        assert fs.truncate(cut, FIRST_BYTES - STEP_BYTES)
+        read = reading(fs)
+        expected = {"/f": data, "/clone": data}
+        expected[cut] = data[: FIRST_BYTES - STEP_BYTES]
+        assert {path: read(path) for path in expected} == expected
+        assert list(cluster.wait_for_equal_replicas(REPLICAS).values()) == [FIRST_BYTES]
+        with fs.append(cut) as file:
+            file.write(b"more")
+        expected[cut] += b"more"
+        assert {path: read(path) for path in expected} == expected
+        cluster.check()
+
+
 def test_a_file_is_rolled_back_under_its_writer(cluster: LocalCluster) -> None:
     """What was synced is there, also when the block that was being written has another stamp."""
     with cairnfs.connect(cluster.uri) as fs:

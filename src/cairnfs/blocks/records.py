@@ -149,13 +149,19 @@ class Replica(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.status is ReplicaStatus.CORRUPT
 
     def is_good_for(self, block: Block) -> bool:
-        """Whether it is what the block should be; of one that is written, as far as it is."""
+        """Whether it is what the block should be; of one that is written, as far as it is.
+
+        Of a block that is shorter than its replicas, one may be longer than the row knows: the
+        row of a clone's file may date from when the original was still being written, and under
+        one stamp replicas only grow.
+        """
         return (
             self.status is ReplicaStatus.GOOD
             and self.generation_stamp == block.generation_stamp
             and (
-                block.state is BlockState.UNDER_CONSTRUCTION
-                or self.length_bytes == block.replica_bytes
+                self.length_bytes == block.replica_bytes
+                or block.state is BlockState.UNDER_CONSTRUCTION
+                or self.length_bytes > block.stored_bytes > 0
             )
         )
 

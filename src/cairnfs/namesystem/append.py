@@ -9,7 +9,7 @@ import msgspec
 from cairnfs.blocks.holding import judged, put_block
 from cairnfs.blocks.records import Block, BlockState, StorageNumber, block_key
 from cairnfs.blocks.reports import good_replicas
-from cairnfs.errors import FileAlreadyExistsException, FileNotFoundException, IOException
+from cairnfs.errors import FileAlreadyExistsException, FileNotFoundException
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.answers import FileStatus, LocatedBlock
 from cairnfs.namesystem.block_copies import (
@@ -55,8 +55,9 @@ def append(
 ) -> LastBlockWithStatus:
     """Open a closed file to write at its end; with NEW_BLOCK, not into its last block.
 
-    A last block of which others need more than there is of it, or have it too, is copied
-    first: BlockCopyNeeded says so.
+    A last block of which a snapshot needs more than the file has, or that another file has too,
+    is copied first: BlockCopyNeeded says so.  While that other file's writer still writes it,
+    the file goes on with a new block instead, and its last block stays as short as it is.
     """
     leases.check_holder(holder)
     lookup = resolve_to_write(tx, caller, path)
@@ -77,10 +78,18 @@ def append(
     if last is not None and flags & CreateFlag.NEW_BLOCK.value:
         located = LocatedBlock(last, file.length_bytes - last.length_bytes)
     elif last is not None and last.length_bytes < file.block_size_bytes:
-        opened, located = _open_last_block(tx, lookup, opened, last, choose, copy_always)
+        now = _judge_last_block(tx, file, last)
+        if now.state is BlockState.COMPLETE or not now.targets:
+            opened, located = _open_last_block(tx, lookup, opened, last, now, choose, copy_always)
     tx.put(key_of(file), opened)
     leases.grant(tx, file.id, holder, caller)
     return LastBlockWithStatus(located, status_of(tx, opened))
+
+
+def _judge_last_block(tx: Transaction, file: Inode, last: Block) -> Block:
+    """The last block as its replicas are: of another file, perhaps, that is being written."""
+    tx.need(ids=[(int(table), last.id) for table in (Table.BLOCKS, Table.REPLICAS)])
+    return judged(tx, last)
 
 
 def _open_last_block(
@@ -88,6 +97,7 @@ def _open_last_block(
     lookup: Lookup,
     file: Inode,
     last: Block,
+    now: Block,
     choose: ChooseReplicas,
     copy_always: bool,
 ) -> tuple[Inode, LocatedBlock]:
@@ -95,22 +105,16 @@ def _open_last_block(
 
     Its stamp is a new one as soon as the writer has set up a pipeline.
     """
-    tx.need(ids=[(int(table), last.id) for table in (Table.BLOCKS, Table.REPLICAS)])
-    is_copied = must_be_copied(tx, file, last, always=copy_always)
-    copy_needed = BlockCopyNeeded(
-        f"Failed to APPEND_FILE {lookup.path} because its last block {last} is being copied:"
-        " others have it too. Try again later.",
-        lookup.path,
-        last.id,
-    )
-    try:
-        targets = choose(last, good_replicas(tx, judged(tx, last)))
-    except IOException as error:
-        # One of the others was writing it, perhaps, and DataNodes are about to finish it.
-        raise (copy_needed if is_copied else error) from None
-    if is_copied:
+    good = good_replicas(tx, now)
+    targets = choose(last, good)
+    if must_be_copied(tx, file, last, always=copy_always):
         if targets:
-            raise copy_needed
+            raise BlockCopyNeeded(
+                f"Failed to APPEND_FILE {lookup.path} because its last block {last} is being"
+                " copied: a snapshot or another file has it too. Try again later.",
+                lookup.path,
+                last.id,
+            )
         copy = new_copy_of(tx, last)  # its data is kept elsewhere, by callers in this process
         replace_last_block(tx, file, last, copy)
         last = copy

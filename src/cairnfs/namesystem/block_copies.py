@@ -29,7 +29,7 @@ from cairnfs.blocks.records import (
     block_key,
     copy_key,
 )
-from cairnfs.blocks.reports import store_replica
+from cairnfs.blocks.reports import replicas_of, store_replica
 from cairnfs.errors import IOException, RecoveryInProgressException
 from cairnfs.namesystem.delete import detach_blocks
 from cairnfs.namesystem.file_blocks import last_block
@@ -58,11 +58,13 @@ class BlockCopyNeeded(RecoveryInProgressException):
 def must_be_copied(tx: Transaction, file: Inode, last: Block, *, always: bool) -> bool:
     """Whether an append must not go on in a file's last block.
 
-    With `always`, also where it could, if a snapshot needs the block: what others do.
+    With `always`, also where it could, if a snapshot needs the block: as other systems do.
     """
     key = last_key(file)
     if last.replica_bytes > last.length_bytes or is_shared(tx, key, last):
         return True
+    if any(replica.length_bytes > last.length_bytes for _, replica in replicas_of(tx, last.id)):
+        return True  # the row dates from when another file's writer still wrote the block
     return always and needed_bytes(tx, key, last) > 0
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from cairnfs.blocks.checks import put_check
-from cairnfs.blocks.holding import judged, needed_bytes, newest_row, put_block
+from cairnfs.blocks.holding import is_shared, judged, needed_bytes, newest_row, put_block
 from cairnfs.blocks.records import (
     Block,
     BlockId,
@@ -40,8 +40,9 @@ from cairnfs.namesystem.file_blocks import (
 )
 from cairnfs.namesystem.inodes import InodeId
 from cairnfs.namesystem.lookup import Lookup, path_of, resolve
+from cairnfs.namesystem.orphans import look_again
 from cairnfs.namesystem.pipelines import next_stamp
-from cairnfs.store.schema import Key
+from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.transaction import Transaction
 
@@ -129,10 +130,10 @@ def begin_copy_attempt(
 
 @operation()
 def recover_deleted(tx: Transaction, block_id: BlockId) -> bool:
-    """If a file was deleted while it was written, finish what snapshots need of its last block.
+    """Begin the recovery of a block that was detached while it was written, if it is needed.
 
-    Its writer has lost it: were it not finished by DataNodes, it would be gone when they are
-    started again.  False: the file is there.
+    A snapshot or another file may need it.  Its writer has lost it, so without a recovery it
+    would be gone when its DataNodes are started again.  False: the block is in a file.
     """
     found = newest_row(tx, block_id)
     if found is None:
@@ -141,7 +142,7 @@ def recover_deleted(tx: Transaction, block_id: BlockId) -> bool:
     if _find_file(tx, row) is not None:
         return False
     is_open = block.state is BlockState.UNDER_CONSTRUCTION and not block.is_recovering
-    if is_open and block.targets and needed_bytes(tx, row, block):
+    if is_open and block.targets and _is_needed(tx, row, block):
         begin_recovery(tx, InodeId(row[1]), row, block)
     return True
 
@@ -169,7 +170,7 @@ def commit_block_synchronization(
         raise IOException(f"Block (={block}) not found")
     row, stored = found
     lookup = _find_file(tx, row)
-    if lookup is None and not needed_bytes(tx, row, stored):
+    if lookup is None and not _is_needed(tx, row, stored):
         raise FileNotFoundException(f"The file of {block} was deleted")
     if stored.state is BlockState.COMPLETE:
         return
@@ -182,8 +183,9 @@ def commit_block_synchronization(
         _check_may_remove(tx, stored)
     tx.get(recovery_key(stored.id))
     tx.delete(recovery_key(stored.id))
-    if lookup is None:  # a snapshot needs it
+    if lookup is None:  # a snapshot or another file needs it
         _finish(tx, f"inode {row[1]}", row, stored, stamp, length_bytes, storages)
+        _release_orphan(tx, InodeId(row[1]))
         return
     file = lookup.target
     assert file is not None, f"{lookup.path} is where inode {row[1]} is"
@@ -206,6 +208,18 @@ def _find_file(tx: Transaction, row: Key) -> Lookup | None:
     """Where the file of a block is, and so what snapshots need of it; None: it is deleted."""
     path = path_of(tx, InodeId(row[1]))
     return None if path is None else resolve(tx, path)
+
+
+def _is_needed(tx: Transaction, row: Key, block: Block) -> bool:
+    """Whether a snapshot or another file needs a block of which this is the row."""
+    return is_shared(tx, row, block) or needed_bytes(tx, row, block) > 0
+
+
+def _release_orphan(tx: Transaction, id: InodeId) -> None:
+    """Have a detached file looked at again, if it was held until its block is finished."""
+    for key, orphan in tx.list_by_id(Table.HELD, id):
+        if orphan.is_waiting:
+            look_again(tx, key, orphan)
 
 
 def _check_may_remove(tx: Transaction, block: Block) -> None:

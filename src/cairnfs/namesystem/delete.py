@@ -2,6 +2,9 @@
 
 A detached inode that may have something below it, blocks or children, leaves a
 row in ORPHANS; `reclaim` works these off.
+
+Invariant: a block that is detached while it is being written is in CHECKS, from the same
+transaction on, until it is finished or known not to be needed.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ from typing import Final
 import msgspec
 
 from cairnfs.blocks.checks import put_check
-from cairnfs.blocks.records import Block, block_key
+from cairnfs.blocks.holding import held_length
+from cairnfs.blocks.records import Block, BlockState, block_key
 from cairnfs.errors import InvalidPathException, PathIsNotEmptyDirectoryException
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
@@ -96,25 +100,39 @@ def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
         forget_snapshottable(tx, target)
     if target.is_directory or target.block_count:
         tx.put_new(orphan_key(target.children_id), Orphan(target.kind, inode=target))
-        check_open_block(tx, target)
+        detach_open_block(tx, target)
 
 
-def check_open_block(tx: Transaction, file: Inode) -> None:
-    """A file is deleted while it is written: DataNodes finish what snapshots need of it."""
+def detach_open_block(tx: Transaction, file: Inode) -> None:
+    """Have the open block of a detached file finished, if it has one and it is needed."""
     if file.has_open_block:
-        last: Block = tx.get(block_key(file.id, file.block_count - 1))
-        put_check(tx, last.id, at_once=True)
+        _finish_detached(tx, tx.get(block_key(file.id, file.block_count - 1)))
 
 
 def detach_blocks(tx: Transaction, file: Inode, blocks: Sequence[tuple[Key, Block]]) -> None:
-    """Take blocks out of a file, to be reclaimed as those of a deleted one are.
+    """Take blocks out of a file, to be reclaimed as those of a deleted file are.
 
-    What a snapshot needs stays behind as a past version; the replicas are those of the orphan.
+    A version that a snapshot needs stays behind as a past version.  The orphan's rows are those
+    by which the replicas are judged from now on.
     """
     if not blocks:
         return
     id = InodeId(tx.next_inode_id())
     for index, (key, block) in enumerate(blocks):
+        held_bytes = held_length(tx, key, block)
         tx.delete(key)
-        tx.put_new(block_key(id, index), block)
+        detached = msgspec.structs.replace(block, held_bytes=held_bytes)
+        tx.put_new(block_key(id, index), detached)
+        _finish_detached(tx, detached)
     tx.put_new(orphan_key(id), Orphan(Kind.FILE, inode=msgspec.structs.replace(file, id=id)))
+
+
+def _finish_detached(tx: Transaction, block: Block) -> None:
+    """Have a block that is no longer in a file, but was being written, looked at.
+
+    Its writer has lost it.  If a snapshot or another file needs it, its DataNodes have to finish
+    it (`block_recovery.recover_deleted`): no DataNode keeps an unfinished replica readable when
+    it is started again.
+    """
+    if block.state is BlockState.UNDER_CONSTRUCTION:
+        put_check(tx, block.id, at_once=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
-from cairnfs.store.schema import NUMBER, Key, Table
+from cairnfs.store.schema import NUMBER, PAIR, Key, Table
 from cairnfs.transaction.records import register
+from cairnfs.transaction.transaction import Transaction
 
 _ORPHANS = int(Table.ORPHANS)
+_HELD = int(Table.HELD)
 
 
 class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -23,6 +25,7 @@ class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_attached: bool = False  # it is part of another orphan, which is held
     is_content: bool = False  # a directory has lost its content, but is still there
     origin_of: InodeId = InodeId(0)  # or has lost its origin alone, which snapshots may show
+    is_waiting: bool = False  # held until DataNodes have finished a block that another file has
 
 
 register(Table.ORPHANS, Orphan)
@@ -32,3 +35,16 @@ register(Table.HELD, Orphan, id_of=lambda orphan: orphan.inode.id if orphan.inod
 def orphan_key(id: int) -> Key:
     """Where an orphan is kept: by what its rows are below, not all of which are inodes' ids."""
     return (_ORPHANS, 0, NUMBER.pack(id))
+
+
+def held_key(until: int, id: int) -> Key:
+    """Where an orphan that a snapshot or another file needs is kept."""
+    return (_HELD, 0, PAIR.pack(until, id))
+
+
+def look_again(tx: Transaction, key: Key, orphan: Orphan) -> None:
+    """Have a held orphan looked at again: perhaps nothing needs it any more."""
+    _, id = PAIR.unpack(key[2])
+    tx.delete(key)
+    tx.get(orphan_key(id))
+    tx.put(orphan_key(id), orphan)

@@ -18,15 +18,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from cairnfs.blocks.checks import need_checks, put_check
+from cairnfs.blocks.holding import is_waited_for
 from cairnfs.blocks.invalidations import discard_block
 from cairnfs.blocks.records import Block, BlockId
 from cairnfs.blocks.reports import need_replicas
 from cairnfs.namesystem import leases
-from cairnfs.namesystem.delete import check_open_block
+from cairnfs.namesystem.delete import detach_open_block
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
 from cairnfs.namesystem.layers import (
     content_key,
@@ -37,7 +39,7 @@ from cairnfs.namesystem.layers import (
     release,
 )
 from cairnfs.namesystem.lease_records import lease_key
-from cairnfs.namesystem.orphans import Orphan, orphan_key
+from cairnfs.namesystem.orphans import Orphan, held_key, look_again, orphan_key
 from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
 from cairnfs.namesystem.snapshot_records import Removal
 from cairnfs.namesystem.snapshots import forget_snapshottable
@@ -171,9 +173,9 @@ def reclaim(tx: Transaction, id: InodeId) -> Looked:
     until = orphan.until or tx.since(key)
     needs = Needs(tx, TXID_MAX)
     if orphan.kind is Kind.FILE:
-        count, last, kept = _reclaim_blocks(tx, id, orphan, needs, until)
+        count, last, kept, is_waiting = _reclaim_blocks(tx, id, orphan, needs, until)
     else:
-        count, last, kept = _reclaim_children(tx, id, orphan, needs, until)
+        count, last, kept, is_waiting = _reclaim_children(tx, id, orphan, needs, until)
     is_holding = orphan.is_holding or kept
     if count == RECLAIM_BATCH:
         going_on = msgspec.structs.replace(orphan, until=until, after=last, is_holding=is_holding)
@@ -185,7 +187,9 @@ def reclaim(tx: Transaction, id: InodeId) -> Looked:
         return done  # what it is attached to is held, and so is it
     is_directory = orphan.kind is Kind.DIRECTORY
     if is_holding or (is_directory and _is_needed(needs, id, orphan, until)):
-        held = msgspec.structs.replace(orphan, until=until, after=b"", is_holding=False)
+        held = msgspec.structs.replace(
+            orphan, until=until, after=b"", is_holding=False, is_waiting=is_waiting
+        )
         tx.put_new(held_key(until, id), held)
     elif is_directory:
         return Looked(count, is_done=_end_directory(tx, id, orphan, needs, until))
@@ -319,12 +323,10 @@ def release_orphans(tx: Transaction, removal: Key, until: int) -> Looked:
     after = work.b or PAIR.pack(txid, TXID_MAX)
     page = tx.scan(Table.HELD, 0, after, RECLAIM_BATCH)
     for key, orphan in page:
-        detached, id = PAIR.unpack(key[2])
+        detached, _ = PAIR.unpack(key[2])
         if detached > until:
             break
-        tx.delete(key)
-        tx.get(orphan_key(id))
-        tx.put(orphan_key(id), orphan)
+        look_again(tx, key, orphan)
     else:
         if len(page) == RECLAIM_BATCH:
             progress = Removal(work.deleted_ms, b=page[-1][0][2], is_past_done=True)
@@ -334,13 +336,13 @@ def release_orphans(tx: Transaction, removal: Key, until: int) -> Looked:
     return Looked(len(page), is_done=True)
 
 
-def held_key(until: int, id: int) -> Key:
-    """Where an orphan that a snapshot needs is kept."""
-    return (Table.HELD, 0, PAIR.pack(until, id))
+class Progress(NamedTuple):
+    """What came of a batch."""
 
-
-Progress = tuple[int, bytes, bool]
-"""How many rows were looked at, the last of them, and whether one of them has to stay."""
+    looked: int  # how many rows were looked at
+    last: bytes  # of them
+    is_holding: bool  # one of them has to stay
+    is_waiting: bool = False  # one of them is still to be finished by DataNodes
 
 
 def _reclaim_blocks(
@@ -348,13 +350,14 @@ def _reclaim_blocks(
 ) -> Progress:
     rows: list[tuple[Key, Block]] = tx.scan(Table.BLOCKS, id, orphan.after, RECLAIM_BATCH)
     shown = ask_all(lambda row: needs.shows_block(row[1].id, until), rows)
-    gone = [row for row, is_shown in zip(rows, shown, strict=True) if not is_shown]
+    waited = ask_all(lambda row: is_waited_for(tx, *row), rows)
+    gone = [row for n, row in enumerate(rows) if not shown[n] and not waited[n]]
     need_replicas(tx, [block.id for _, block in gone])
     need_checks(tx, [block.id for _, block in gone])
     for key, block in gone:
         tx.delete(key)
         discard_block(tx, block)
-    return len(rows), rows[-1][0][2] if rows else b"", len(gone) < len(rows)
+    return Progress(len(rows), rows[-1][0][2] if rows else b"", len(gone) < len(rows), any(waited))
 
 
 def _reclaim_children(
@@ -372,7 +375,7 @@ def _reclaim_children(
     for (key, inode), is_needed in zip(rows, shown, strict=True):
         if inode.under_construction:
             leases.remove(tx, inode.id)
-            check_open_block(tx, inode)
+            detach_open_block(tx, inode)
         if inode.is_snapshottable:
             forget_snapshottable(tx, inode)
         if is_needed and not inode.is_directory:
@@ -384,7 +387,7 @@ def _reclaim_children(
             below = Orphan(inode.kind, 0, inode, until=until, is_attached=is_needed)
             tx.get(orphan_key(inode.children_id))
             tx.put(orphan_key(inode.children_id), below)
-    return len(rows), rows[-1][0][2] if rows else b"", any(shown)
+    return Progress(len(rows), rows[-1][0][2] if rows else b"", any(shown))
 
 
 def _content_of(id: InodeId, orphan: Orphan) -> int:

@@ -15,7 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cairnfs.blocks.policies import choose_storage_types, policy_by_id
-from cairnfs.blocks.records import Block, BlockState, CheckQueue, DataNode, Replica
+from cairnfs.blocks.records import (
+    Block,
+    BlockState,
+    CheckQueue,
+    DataNode,
+    Replica,
+    recovery_key,
+)
 from cairnfs.errors import StoreUnavailableException
 from cairnfs.namesystem.inodes import Inode, Kind
 from cairnfs.namesystem.layers import LayeredQueue
@@ -50,6 +57,7 @@ class Namespace:
     nodes: dict[str, Node] = field(default_factory=dict)
     orphans: dict[int, Orphan] = field(default_factory=dict)
     detached: dict[str, Node] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)  # orphans all of whose children were looked at
 
 
 async def check_invariants(store: Store) -> None:
@@ -122,6 +130,7 @@ async def _check_invariants(store: Reader) -> None:
     _check_totals(namespace)
     await _check_replicas(store, namespace)
     await _check_recoveries(store, namespace)
+    await _check_detached_blocks(store, namespace)
 
 
 async def _check_no_leftovers(store: Reader, ids: Iterable[int]) -> None:
@@ -160,6 +169,7 @@ async def _read_namespace(store: Reader) -> Namespace:
         _, id = PAIR.unpack(row.key[2])
         assert id not in namespace.orphans, f"orphan {id} is held, and to be reclaimed"
         namespace.orphans[id] = decode(Table.HELD, row.data)
+        namespace.held.add(f"orphan {id}")
     for id, orphan in namespace.orphans.items():
         if orphan.kind is Kind.DIRECTORY and not orphan.is_attached:
             content = id if orphan.inode is None else orphan.inode.children_id
@@ -295,17 +305,23 @@ async def _check_replicas(store: Reader, namespace: Namespace) -> None:
 
 
 async def _check_recoveries(store: Reader, namespace: Namespace) -> None:
-    """A block waits for its recovery if and only if its row says so; nobody else writes it."""
+    """A block waits for its recovery if and only if a row of it says so; nobody else writes it."""
     waiting = {NUMBER.unpack(row.key[2])[0] async for row in _scan(store, Table.RECOVERIES, 0)}
+    recovering = set()
     for node in namespace.nodes.values():
         for _, block in node.blocks:
-            assert block.is_recovering == (block.id in waiting), (
-                f"{block} of {node.path} is{'' if block.is_recovering else ' not'} being recovered,"
-                f" but {'not ' if block.is_recovering else ''}in RECOVERIES"
-            )
-            assert not block.is_recovering or (node.lease and node.lease.is_being_recovered), (
-                f"{block} of {node.path} is being recovered, but its lease is {node.lease}"
-            )
+            if not block.is_recovering:
+                continue
+            recovering.add(block.id)
+            assert block.id in waiting, f"{block} of {node.path} is not in RECOVERIES"
+            is_released = node.lease is not None and node.lease.is_being_recovered
+            assert is_released, f"{block} of {node.path} is recovered, its lease is {node.lease}"
+    for id in waiting - recovering:  # of a file that was deleted, or rolled back
+        rows = (await store.read(Reading(ids=[(Table.BLOCKS, id)]))).ids[Table.BLOCKS, id]
+        blocks: list[Block] = [decode(Table.BLOCKS, row.data) for row in rows]
+        assert not blocks or any(block.is_recovering for block in blocks), (
+            f"{id} is in RECOVERIES, but its rows are {blocks}"
+        )
 
 
 async def _is_known(store: Reader, block_id: int) -> bool:
@@ -318,19 +334,54 @@ async def _check_redundancy(
     store: Reader, node: Node, block: Block, numbers: dict[int, str]
 ) -> None:
     """A block with too few good replicas is to be looked at; one without any may be nowhere."""
-    pairs = [(int(table), int(block.id)) for table in (Table.REPLICAS, Table.CHECKS)]
+    pairs = [(int(table), int(block.id)) for table in (Table.REPLICAS, Table.CHECKS, Table.BLOCKS)]
     found = await store.read(Reading(ids=pairs))
-    replicas, checks = (found.ids[pair] for pair in pairs)
+    replicas, checks, rows = (found.ids[pair] for pair in pairs)
+    judge = max((decode(Table.BLOCKS, row.data) for row in rows), key=_knowledge)
     good = set()
     for row in replicas:
         assert row.key[1] in numbers, f"{block} is on storage {row.key[1]}, which is nobody's"
         replica: Replica = decode(Table.REPLICAS, row.data)
-        if replica.is_good_for(block):
+        if replica.is_good_for(judge):
             good.add(numbers[row.key[1]])
-    if replicas and block.state is BlockState.COMPLETE and not checks:
+    if replicas and judge.state is BlockState.COMPLETE and not checks:
         assert len(good) >= node.inode.replication, (
             f"{block} of {node.path} has {len(good)} of {node.inode.replication} replicas,"
             " and nobody is to look at it"
+        )
+
+
+def _knowledge(block: Block) -> tuple[int, bool, int]:
+    """Of several rows of a block, the one that knows its replicas best has the most."""
+    return block.last_stamp, block.state is not BlockState.COMPLETE, block.replica_bytes
+
+
+async def _check_detached_blocks(store: Reader, namespace: Namespace) -> None:
+    """A block that was detached while it was written is finished if anything needs it."""
+    for id, orphan in namespace.orphans.items():
+        if orphan.kind is Kind.FILE and not orphan.is_content:
+            blocks = [
+                decode(Table.BLOCKS, row.data) async for row in _scan(store, Table.BLOCKS, id)
+            ]
+            await _check_open_blocks_are_known(store, f"orphan {id}", blocks)
+    for node in namespace.detached.values():
+        above, _, _ = node.path.rpartition("/")
+        if above in namespace.held:
+            blocks = [block for _, block in node.blocks]
+            await _check_open_blocks_are_known(store, node.path, blocks)
+
+
+async def _check_open_blocks_are_known(store: Reader, where: str, blocks: Iterable[Block]) -> None:
+    """Of a detached file's blocks, one that is needed, and open, waits for a recovery."""
+    for block in blocks:
+        if block.state is not BlockState.UNDER_CONSTRUCTION or not block.targets:
+            continue
+        pairs = [(int(table), int(block.id)) for table in (Table.BLOCKS, Table.CHECKS)]
+        found = await store.read(Reading(keys=[recovery_key(block.id)], ids=pairs))
+        rows, checks = (found.ids[pair] for pair in pairs)
+        is_needed = block.held_bytes > 0 or len(rows) > 1
+        assert not is_needed or checks or found.rows, (
+            f"{block} of {where} was detached while it was written, and nothing has it finished"
         )
 
 
