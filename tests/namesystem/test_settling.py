@@ -16,7 +16,7 @@ from tests.namesystem.test_snapshots import build, change_something
 from cairnfs.config import NameNodeSettings
 from cairnfs.errors import HdfsError, SnapshotException
 from cairnfs.namenode.embedded import NameNodeThread
-from cairnfs.namesystem import layers, rollback
+from cairnfs.namesystem import layers
 from cairnfs.namesystem.layers import LAYERS_MANY, count_layers
 from cairnfs.testing.scratch import ScratchClient, scratch_namespace
 
@@ -136,7 +136,7 @@ def test_layers_upon_layers_are_settled_though_their_snapshots_are_there(
 def test_no_more_layers_are_added_than_can_be_read(
     fs: ScratchClient, monkeypatch: pytest.MonkeyPatch, copies: bool
 ) -> None:
-    monkeypatch.setattr(rollback, "LAYERS_MAX", LAYERS_MANY + 2)
+    monkeypatch.setattr(layers, "LAYERS_MAX", LAYERS_MANY + 2)
     build(fs)
 
     def add_layer(n: int) -> str:

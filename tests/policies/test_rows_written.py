@@ -72,13 +72,17 @@ class Costs:
 async def measure(url: str, files: int) -> dict[str, list[Cost]]:
     """The cost of each call, for a directory of one file and for one of so many."""
     await format_namespace(url, FormatSettings(SUPERUSER))
-    sizes = [("one", 1), ("many", files), ("into", 0)]
+    sizes = [("first", 0), ("one", 1), ("many", files), ("into", 0)]
     await fill(url, "top", sizes)
     namenode = await open_namenode(url, Control.OPTIMISTIC)
     try:
         costs = Costs(namenode)
         path = FsPath.parse
         await costs.of(storage_policies.set_storage_policy, path("/top/into"), "WARM")
+        # The directories above get a flag with the first thing below them that is marked.
+        await costs.of(storage_policies.set_storage_policy, path("/top/first"), "COLD")
+        into = (path("/top/first"), path("/top/into/first"), rename.RenameOption.NONE)
+        await costs.of(rename.rename2, *into)
         found: dict[str, list[Cost]] = {}
         for name in ("one", "many"):
             here, there = path(f"/top/{name}"), path(f"/top/into/{name}")
@@ -92,7 +96,7 @@ async def measure(url: str, files: int) -> dict[str, list[Cost]]:
         # What is left to be looked at is a row for each directory, not one for each file.
         scan = Scan(Table.POLICY_SCANS, 0, b"", 10)
         left = (await namenode.store.read(Reading(scans=[scan]))).scans[scan]
-        assert len(left) == 3
+        assert len(left) == 4
         for row in left:  # and a page of it is a transaction
             await namenode.call(scan_subtree, *NUMBER.unpack(row.key[2]))
         return found

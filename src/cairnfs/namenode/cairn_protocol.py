@@ -16,7 +16,7 @@ from cairnfs.namenode.responses import encode_nothing
 from cairnfs.namenode.rolling_back import parse_several
 from cairnfs.namenode.service import IncomingCall, Service
 from cairnfs.namenode.snapshot_messages import from_changes_cursor, to_changes
-from cairnfs.namesystem import job_output, rollback, schedules, snapshot_space, snapshots
+from cairnfs.namesystem import clones, job_output, schedules, snapshot_space, snapshots
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.schedules import Plan, Schedule, ScheduleInfo
 from cairnfs.namesystem.snapshot_changes import snapshot_changes
@@ -43,7 +43,7 @@ def create_snapshots(call: IncomingCall, request: cairn_pb2.CreateSnapshotsReque
 @CALLS.handler
 def clone_snapshot(call: IncomingCall, request: cairn_pb2.CloneSnapshotRequestProto) -> None:
     call.run(
-        rollback.clone_snapshot,
+        clones.clone_snapshot,
         encode_nothing,
         _parse(request.snapshotRoot),
         as_text(request.snapshotName),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cairnfs.namesystem import (
+    clones,
     job_output,
     rollback,
     root_snapshot,
@@ -114,14 +115,16 @@ class SnapshotCalls(EmbeddedCalls):
     ) -> snapshot_changes.ChangePage:
         return self._call(view_changes.view_changes, old, new, resume, limit)
 
-    def rollback_snapshot(self, path: str, name: str, safety: str = "") -> str:
+    def rollback_snapshot(self, path: str, name: str, safety: str = "", force: bool = False) -> str:
         """Back to a snapshot; what is given up is in another one, if that is named."""
-        return self._call(rollback.rollback_snapshot, FsPath.parse(path), name, safety)
+        return self._call(rollback.rollback_snapshot, FsPath.parse(path), name, safety, force)
 
-    def rollback_snapshots(self, paths: Sequence[str], name: str, safety: str) -> tuple[str, ...]:
+    def rollback_snapshots(
+        self, paths: Sequence[str], name: str, safety: str, force: bool = False
+    ) -> tuple[str, ...]:
         """The same for several, together."""
         parsed = tuple(map(FsPath.parse, paths))
-        return self._call(rollback.rollback_snapshots, parsed, name, safety)
+        return self._call(rollback.rollback_snapshots, parsed, name, safety, force)
 
     def commit_output(
         self, src: str, dst: str, mode: job_output.OutputMode = job_output.OutputMode.REPLACE
@@ -141,7 +144,7 @@ class SnapshotCalls(EmbeddedCalls):
         return self._call(root_snapshot.finalize_root_snapshot)
 
     def clone_snapshot(self, path: str, name: str, destination: str) -> None:
-        self._call(rollback.clone_snapshot, FsPath.parse(path), name, FsPath.parse(destination))
+        self._call(clones.clone_snapshot, FsPath.parse(path), name, FsPath.parse(destination))
 
     def snapshot_diff(
         self, path: str, old: str, new: str = "", limit: int = snapshot_diff.DIFF_LIMIT

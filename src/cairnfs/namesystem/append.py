@@ -73,20 +73,21 @@ def append(
     check_access(caller, file, Access.WRITE, lookup.path)
     check_not_being_written(tx, caller, lookup.path, file, holder, "APPEND_FILE", soft_limit_ms)
     last = last_block(tx, file)
-    located = None
+    located, leaves_last_block = None, False
     opened = msgspec.structs.replace(file, under_construction=True)
     if last is not None and flags & CreateFlag.NEW_BLOCK.value:
         located = LocatedBlock(last, file.length_bytes - last.length_bytes)
     elif last is not None and last.length_bytes < file.block_size_bytes:
-        now = _judge_last_block(tx, file, last)
-        if now.state is BlockState.COMPLETE or not now.targets:
+        now = _judge_last_block(tx, last)
+        leaves_last_block = now.state is not BlockState.COMPLETE and bool(now.targets)
+        if not leaves_last_block:
             opened, located = _open_last_block(tx, lookup, opened, last, now, choose, copy_always)
     tx.put(key_of(file), opened)
-    leases.grant(tx, file.id, holder, caller)
+    leases.grant(tx, file.id, holder, caller, leaves_last_block)
     return LastBlockWithStatus(located, status_of(tx, opened))
 
 
-def _judge_last_block(tx: Transaction, file: Inode, last: Block) -> Block:
+def _judge_last_block(tx: Transaction, last: Block) -> Block:
     """The last block as its replicas are: of another file, perhaps, that is being written."""
     tx.need(ids=[(int(table), last.id) for table in (Table.BLOCKS, Table.REPLICAS)])
     return judged(tx, last)

@@ -23,6 +23,7 @@ from cairnfs.namesystem.file_blocks import blocks_of
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.layers import forget_identity, hide
 from cairnfs.namesystem.lookup import Lookup, file_at, key_of, resolve_to_write
+from cairnfs.namesystem.marks import forget_mark
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_sticky
 from cairnfs.namesystem.policy_changes import is_same, policy_id_of, request_scan
@@ -59,6 +60,7 @@ def concat(tx: Transaction, caller: Caller, target: FsPath, *sources: FsPath) ->
     for source in found:
         remove_entry(tx, lookup.ancestors, ONE_FILE)
         tx.delete(key_of(source))
+        forget_mark(tx, source)
         forget_identity(tx, source)
         hide(tx, lookup.ancestors[-1], source.name)
         if source.is_snapshottable:

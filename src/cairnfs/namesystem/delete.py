@@ -26,6 +26,7 @@ from cairnfs.namesystem.lookup import (
     key_of,
     resolve_link_to_write,
 )
+from cairnfs.namesystem.marks import forget_mark
 from cairnfs.namesystem.orphans import Orphan, orphan_key
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import (
@@ -92,6 +93,7 @@ def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
     """Take an inode out of its directory, with everything below it."""
     remove_entry(tx, ancestors, subtree(tx, target))
     tx.delete(key_of(target))
+    forget_mark(tx, target)
     forget_identity(tx, target)
     hide(tx, ancestors[-1], target.name)
     if target.under_construction:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import msgspec
 
 from cairnfs.blocks.checks import put_check
-from cairnfs.blocks.holding import is_shared, judged, put_block
+from cairnfs.blocks.holding import judged, put_block
 from cairnfs.blocks.invalidations import discard_block
 from cairnfs.blocks.records import (
     Block,
@@ -75,8 +75,12 @@ def add_block(
     file = leases.check_lease(tx, caller, lookup, file_id, holder)
     last = last_block(tx, file)
     if not is_same_block(previous, last):
-        # A writer who appends behind a full block, or one that is not the file's own, names none.
-        begins_append = previous is None and not file.has_open_block and _is_complete(last)
+        begins_append = (
+            previous is None
+            and last is not None
+            and last.state is BlockState.COMPLETE
+            and (last.length_bytes >= file.block_size_bytes or _leaves_last_block(tx, file))
+        )
         if not begins_append:
             return _retried_block(tx, lookup, file, previous, last)
     if file.block_count >= BLOCKS_MAX:
@@ -237,12 +241,8 @@ def _retried_block(
 ) -> LocatedBlock:
     """The block that was allocated when `previous` was the last, if so it is."""
     before_last = _block_at(tx, file, file.block_count - 2)
-    begun_append = (
-        previous is None
-        and before_last is not None
-        and _may_be_left(tx, file, file.block_count - 2, before_last)
-    )
-    if last is None or not (is_same_block(previous, before_last) or begun_append):
+    has_begun_append = previous is None and _leaves_last_block(tx, file)
+    if last is None or not (is_same_block(previous, before_last) or has_begun_append):
         raise IOException(
             f"Cannot allocate block in {lookup.path}: passed 'previous' block {_show(previous)}"
             f" does not match actual last block in file {_show(last)}"
@@ -255,14 +255,9 @@ def _retried_block(
     return LocatedBlock(last, file.length_bytes, last.targets)
 
 
-def _may_be_left(tx: Transaction, file: Inode, index: int, block: Block) -> bool:
-    """Whether an append goes on behind this block: it is full, or not the file's own."""
-    is_full = block.length_bytes >= file.block_size_bytes
-    return _is_complete(block) and (is_full or is_shared(tx, block_key(file.id, index), block))
-
-
-def _is_complete(block: Block | None) -> bool:
-    return block is not None and block.state is BlockState.COMPLETE
+def _leaves_last_block(tx: Transaction, file: Inode) -> bool:
+    """Whether the writer appends behind a block that another file's writer still writes."""
+    return leases.get(tx, file.id).leaves_last_block
 
 
 def _finished(tx: Transaction, block: Block, replication: int) -> Block:

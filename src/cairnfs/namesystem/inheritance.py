@@ -222,6 +222,15 @@ def rolled_back(root: Inode, snapshot: Snapshot, restored: Inode, txid: int) -> 
     return msgspec.structs.replace(restored, restored=txid)
 
 
+def with_decisions(lookup: Lookup, inode: Inode, names: Iterable[XAttrName]) -> Inode:
+    """An inode that keeps what is decided now, for what was found, of these attributes."""
+    for name in names:
+        decided = decide(lookup, name, kind_of(lookup, name))
+        if decided.txid:
+            inode = _with_decision(inode, name, decided)
+    return inode
+
+
 def _inherited(root: Inode) -> Sequence[Declaration]:
     """Those of which there may be values."""
     return [declared for declared in root.declared if declared.is_used]

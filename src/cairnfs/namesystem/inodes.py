@@ -105,7 +105,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One version of an inode, as it is stored."""
+    """One version of an inode, as it is stored: append fields only."""
 
     id: InodeId
     parent_id: InodeId
@@ -184,6 +184,8 @@ class Inode(msgspec.Struct, frozen=True, array_like=True, gc=False):
     # Of what has got its row after a roll-back: its place, and that of each directory above it
     # that has, in which snapshots of before that show it; and the same of earlier roll-backs.
     shown_at: tuple[tuple[Place, ...], ...] = ()
+
+    marks: int = 0  # flags of `marks`: what a roll-back keeps is here, or somewhere below
 
     @property
     def children_id(self) -> int:

@@ -26,7 +26,9 @@ import msgspec
 
 from cairnfs.blocks.holding import newest_row
 from cairnfs.blocks.records import Block, block_key
+from cairnfs.errors import SnapshotException
 from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin, Place
+from cairnfs.namesystem.marks import is_marked, put_mark
 from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import NUMBER, PAIR, Key, Table
 from cairnfs.transaction.moments import Moment, moment_key
@@ -136,6 +138,15 @@ def copied(totals: Totals) -> Totals:
     return totals._replace(counts=tuple(counts))
 
 
+def below_totals(totals: Totals) -> Counts:
+    """What a directory's content counts for in the directories above it."""
+    return tuple(
+        (count, number)
+        for count, number in enumerate(totals.counts)
+        if count not in (Count.CHILDREN, Count.SNAPSHOTS)
+    )
+
+
 def parent_of(rows: Rows, inode: Inode) -> Inode | None:
     """The directory that has this inode; None: it was taken away from it, or is the root."""
     return owner_of_content(rows, inode.parent_id)
@@ -174,6 +185,16 @@ def count_layers(origin: Origin | None) -> int:
     while origin is not None:
         count, origin = count + 1, origin.below
     return count
+
+
+def check_layers(path: str, origin: Origin | None, done: str) -> None:
+    """Raise an error if an origin has so many below it that it cannot be that of another."""
+    if count_layers(origin) >= LAYERS_MAX:
+        raise SnapshotException(
+            f"{path} cannot be {done} by this snapshot: what it shows comes from {LAYERS_MAX}"
+            " others that had it from each other; use an earlier one, or take one later: what the"
+            " directory has from snapshots gets rows of its own in the background"
+        )
 
 
 def own_origins(directory: Inode) -> Iterator[Origin]:
@@ -317,6 +338,8 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
     key = (_INODES, own.parent_id, own.name)
     tx.get(key)
     tx.put(key, own)
+    if is_marked(own):
+        put_mark(tx, own)
     if inode.is_directory:
         totals = totals_of(tx, inode)
         counts = tuple((count, number) for count, number in enumerate(totals.counts) if number)
@@ -408,6 +431,11 @@ def _child_of_origin(rows: Rows, origin: Origin | None, name: bytes) -> Inode | 
             return None
         origin = origin.below
     return None
+
+
+def as_virtual(file: Inode, txid: int) -> Inode:
+    """A file as it was, by which its blocks of then are found."""
+    return msgspec.structs.replace(file.closed, is_virtual=True, origin=Origin(file.id, txid, 0))
 
 
 def virtual(child: Inode, origin: Origin) -> Inode:

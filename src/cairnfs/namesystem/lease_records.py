@@ -17,12 +17,13 @@ _HOLDERS = int(Table.HOLDERS)
 
 
 class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The right to write to one file."""
+    """The right to write to one file.  Stored: append fields only."""
 
     holder: str
     client_machine: str
     granted_ms: int
     user: str  # who opened the file: a client's name alone proves nothing
+    leaves_last_block: bool = False  # an append goes on behind a block that another file writes
 
     @property
     def is_being_recovered(self) -> bool:

@@ -38,9 +38,16 @@ HARD_LIMIT_MS: Final = 20 * 60_000
 HOLDERS_PAGE: Final = 100  # clients looked at by one transaction
 
 
-def grant(tx: Transaction, inode_id: InodeId, holder: str, caller: Caller) -> None:
+def grant(
+    tx: Transaction,
+    inode_id: InodeId,
+    holder: str,
+    caller: Caller,
+    leaves_last_block: bool = False,
+) -> None:
     """Give the lease of a file that has none, as any file that is closed or new."""
-    tx.put_new(lease_key(inode_id), Lease(holder, caller.address, tx.now_ms, caller.user))
+    lease = Lease(holder, caller.address, tx.now_ms, caller.user, leaves_last_block)
+    tx.put_new(lease_key(inode_id), lease)
 
 
 def take_away(tx: Transaction, inode_id: InodeId) -> None:

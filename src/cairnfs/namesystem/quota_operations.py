@@ -22,6 +22,7 @@ from cairnfs.namesystem.lookup import (
     resolve_link,
     resolve_to_write,
 )
+from cairnfs.namesystem.marks import GUARDED, mark
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_superuser
 from cairnfs.namesystem.quotas import reported_quota, subtree
@@ -86,6 +87,7 @@ def set_quota(
     tx.require_alone()
     changed = msgspec.structs.replace(directory, quota=quota if quota.is_set else None)
     tx.put(key_of(directory), changed)
+    mark(tx, lookup.inodes, GUARDED)
 
 
 @operation(mutates=False)

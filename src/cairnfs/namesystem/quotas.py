@@ -15,7 +15,7 @@ changes for a whole tree changes no totals: files are charged anew when the sati
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -173,7 +173,7 @@ def add_entry(
     The first `skip` directories hold the same before and after (a move below
     them): they are neither checked nor changed.
     """
-    _check_quotas(tx, path, ancestors, counts, skip)
+    check_quotas(tx, path, ancestors, counts, skip)
     _change_entries(tx, ancestors, counts, skip, _ONE_CHILD)
 
 
@@ -186,7 +186,7 @@ def add_chain(
     """
     if any(directory.quota is not None for directory in ancestors):
         for number in range(1, len(chain) + 1):  # told is the first that is one too many
-            _check_quotas(tx, path, ancestors, _times(ONE_DIRECTORY, number), 0)
+            check_quotas(tx, path, ancestors, _times(ONE_DIRECTORY, number), 0)
     counts = _times(ONE_DIRECTORY, len(chain))
     tx.add_to_each([directory.id for directory in ancestors[:-1]], counts)
     for below, directory in zip(
@@ -210,7 +210,7 @@ def touch(tx: Transaction, directory: Inode) -> None:
 
 def charge(tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts) -> None:
     """Add to every directory of the path, if their quotas allow it."""
-    _check_quotas(tx, path, ancestors, counts, 0)
+    check_quotas(tx, path, ancestors, counts, 0)
     tx.add_to_each([directory.id for directory in ancestors], counts)
 
 
@@ -314,14 +314,25 @@ def _change_entries(
     tx.add(ancestors[last].id, child if skip > last else child + counts, mtime_ms=tx.now_ms)
 
 
-def _check_quotas(
-    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts, skip: int
+def check_quotas(
+    tx: Transaction, path: FsPath, ancestors: Sequence[Inode], counts: Counts, skip: int = 0
 ) -> None:
     """Every directory behind the first `skip` has room for it; the nearest is asked first."""
     for depth in range(len(ancestors) - 1, skip - 1, -1):
         directory = ancestors[depth]
         if directory.quota is not None:
             _check_quota(tx, directory, directory.quota, counts, path, depth)
+
+
+def check_content(text: str, quota: Quota, before: Sequence[int], after: Sequence[int]) -> None:
+    """A directory may have other content, by its own quota: no more than that, or than before."""
+
+    def exceeds(count: int, limit: int, own: int) -> int:
+        total = after[count] + own
+        is_too_much = limit != QUOTA_UNSET and total > limit and after[count] > before[count]
+        return total if is_too_much else 0
+
+    _refuse_excess(text, quota, exceeds)
 
 
 def _check_quota(
@@ -332,7 +343,6 @@ def _check_quota(
     added = {} if tx.is_new(directory.id) else tx.added(directory.id)
 
     def exceeds(count: int, limit: int, own: int) -> int:
-        """What it would come to, if that is too much and this call adds to it."""
         change = changes.get(count, 0) + added.get(count, 0)
         if limit == QUOTA_UNSET or change <= 0:
             return 0
@@ -342,15 +352,24 @@ def _check_quota(
         tx.bound(directory.id, count, limit - own)
         return 0
 
+    _refuse_excess(path.text_to(depth), quota, exceeds)
+
+
+def _refuse_excess(text: str, quota: Quota, exceeds: Callable[[int, int, int], int]) -> None:
+    """Raise an error if a count of the directory at this path would exceed its quota.
+
+    `exceeds` is given a count, its limit, and how much of that the directory itself takes.  It
+    returns what the count would come to, or 0 if that is allowed.
+    """
     # The directory itself counts for one of its own quota.
     if total := exceeds(Count.INODES, quota.inodes, 1):
         raise NSQuotaExceededException(
-            f"The NameSpace quota (directories and files) of directory {path.text_to(depth)}"
+            f"The NameSpace quota (directories and files) of directory {text}"
             f" is exceeded: quota={quota.inodes} file count={total}"
         )
     if total := exceeds(Count.SPACE_BYTES, quota.space_bytes, 0):
         raise DSQuotaExceededException(
-            f"The DiskSpace quota of {path.text_to(depth)} is exceeded: quota ="
+            f"The DiskSpace quota of {text} is exceeded: quota ="
             f" {quota.space_bytes} B = {_binary(quota.space_bytes)} but diskspace consumed ="
             f" {total} B = {_binary(total)}"
         )
@@ -358,7 +377,7 @@ def _check_quota(
         limit = getattr(quota, field)
         if total := exceeds(count, limit, 0):
             raise QuotaByStorageTypeExceededException(
-                f"Quota by storage type : {name} on path : {path.text_to(depth)} is exceeded."
+                f"Quota by storage type : {name} on path : {text} is exceeded."
                 f" quota = {_binary(limit)} but space consumed = {_binary(total)}"
             )
 

@@ -39,6 +39,7 @@ from cairnfs.namesystem.layers import (
     release,
 )
 from cairnfs.namesystem.lease_records import lease_key
+from cairnfs.namesystem.marks import BELOW
 from cairnfs.namesystem.orphans import Orphan, held_key, look_again, orphan_key
 from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
 from cairnfs.namesystem.snapshot_records import Removal
@@ -212,10 +213,7 @@ def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, u
         if not orphan.is_content:
             tx.drop_totals(id)
         return True
-    whiteouts = tx.scan(Table.WHITEOUTS, inode.children_id, b"", RECLAIM_BATCH)
-    for key, _ in whiteouts:
-        tx.delete(key)
-    if len(whiteouts) == RECLAIM_BATCH:
+    if not _end_rows(tx, Table.WHITEOUTS, inode) or not _end_rows(tx, Table.MARKS, inode):
         tx.put(orphan_key(id), orphan)
         return False
     content = content_key(inode.children_id)
@@ -230,6 +228,16 @@ def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, u
     if not orphan.is_content:
         _end_totals(tx, id, inode, needs, until)
     return True
+
+
+def _end_rows(tx: Transaction, table: Table, directory: Inode) -> bool:
+    """Remove a batch of rows that are kept below a directory's content; True: all are gone."""
+    if table is Table.MARKS and not directory.marks & BELOW:
+        return True
+    page = tx.scan(table, directory.children_id, b"", RECLAIM_BATCH)
+    for key, _ in page:
+        tx.delete(key)
+    return len(page) < RECLAIM_BATCH
 
 
 def _end_totals(tx: Transaction, id: InodeId, inode: Inode, needs: Needs, until: int) -> None:
@@ -308,7 +316,7 @@ def _is_shown(needs: Needs, row: PastRow) -> bool:
         return needs.has_any(row.since, row.until)
     if table == Table.INODES and needs.has_root(row.id, row.since, row.until):
         return True
-    if table in (Table.INODES, Table.WHITEOUTS):
+    if table in (Table.INODES, Table.WHITEOUTS, Table.MARKS):
         return needs.shows_content(id, row.since, row.until)
     return needs.shows(id, row.since, row.until)
 

@@ -33,6 +33,7 @@ from cairnfs.namesystem.lookup import (
     resolve_link_to_write,
     with_own_rows,
 )
+from cairnfs.namesystem.marks import forget_mark, is_marked, mark
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_sticky, check_traverse
 from cairnfs.namesystem.policy_changes import note_move
@@ -208,6 +209,8 @@ def move(
         covered_txid=source.covered_txid,  # the inode's own included
         entered=_entered(inode, source.covered_txid, destination.covered_txid),
     )
+    if inode.parent_id != moved.parent_id:
+        forget_mark(tx, inode)
     if old[-1].id == parent.id and not from_detached:  # nowhere is there more or less than before
         check_entry_name(destination.path, new, moved.name)
         put_inode(tx, moved)
@@ -223,6 +226,8 @@ def move(
         remove_entry(tx, old, counts, skip=shared)
     add_inode(tx, destination.path, new, moved)
     add_entry(tx, destination.path, new, counts, skip=shared)
+    if is_marked(moved):
+        mark(tx, (*new, moved))
 
 
 def _entered(inode: Inode, left: int, reached: int) -> tuple[int, int] | None:

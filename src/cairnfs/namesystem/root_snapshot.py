@@ -13,9 +13,10 @@ import msgspec
 from cairnfs.errors import SnapshotException
 from cairnfs.namesystem.inodes import ROOT_ID, Inode
 from cairnfs.namesystem.lookup import ROOT_KEY, Lookup, key_of, resolve
+from cairnfs.namesystem.nested import find_nested
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller, check_superuser
-from cairnfs.namesystem.rollback import find_nested, roll_back
+from cairnfs.namesystem.rollback import Terms, roll_back
 from cairnfs.namesystem.snapshot_records import (
     ROOT_SNAPSHOT_KEY,
     RootSnapshot,
@@ -73,7 +74,7 @@ def create_root_snapshot(tx: Transaction, caller: Caller, name: str) -> RootSnap
     name = name or _PREFIX + default_name(tx.now_ms).removeprefix("s")
     check_name(name, _ROOT)
     check_may_add(tx, lookup, root, name)
-    take(tx, lookup, note_allowed(tx, root), name.encode())
+    take(tx, lookup, note_allowed(tx, lookup, root), name.encode())
     note_latest(tx)
     taken = RootSnapshot(name.encode(), tx.txid, tx.now_ms, caller.user, root.is_snapshottable)
     tx.put(ROOT_SNAPSHOT_KEY, taken)
@@ -103,7 +104,8 @@ def rollback_root_snapshot(tx: Transaction, caller: Caller, safety: str) -> str:
     check_superuser(caller, "rollbackRootSnapshot")
     known = _existing(tx, "rolled back to")
     lookup, root = _find_root(tx)
-    return roll_back(tx, lookup, root, _snapshot_of(tx, root, known), safety)
+    terms = Terms(caller, is_whole=True)
+    return roll_back(tx, lookup, root, _snapshot_of(tx, root, known), safety, terms)
 
 
 @operation(stored_reply=tuple[str, ...], solitary=True)

@@ -322,6 +322,7 @@ def _essence(inode: Inode) -> Inode:
         shown_at=(),
         id=InodeId(0),
         held_replication=0,
+        marks=0,
         entered=None,
         xattrs=_without_txids(inode.xattrs),
         renamed=0,

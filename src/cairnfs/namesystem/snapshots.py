@@ -30,6 +30,7 @@ from cairnfs.namesystem.lookup import (
     resolve_to_read,
     resolve_to_write,
 )
+from cairnfs.namesystem.marks import forget_mark, is_marked, mark
 from cairnfs.namesystem.paths import (
     DOT_RESERVED,
     DOT_SNAPSHOT,
@@ -84,8 +85,8 @@ class SnapshottableInfo(msgspec.Struct, frozen=True, array_like=True, gc=False):
 def allow_snapshot(tx: Transaction, caller: Caller, path: FsPath) -> None:
     """Let snapshots be taken of a directory or file, wherever others are."""
     check_superuser(caller, f"allow snapshots of {path}")
-    _, inode = _existing(tx, caller, path)
-    note_allowed(tx, inode)
+    lookup, inode = _existing(tx, caller, path)
+    note_allowed(tx, lookup, inode)
     root = _root_snapshot_of(tx, inode)
     if root is not None:
         tx.put(ROOT_SNAPSHOT_KEY, msgspec.structs.replace(root, is_root_allowed=True))
@@ -102,8 +103,11 @@ def disallow_snapshot(tx: Transaction, caller: Caller, path: FsPath) -> None:
             " removing all the snapshots."
         )
     if inode.is_snapshottable:
-        tx.put(key_of(inode), msgspec.structs.replace(inode, is_snapshottable=False))
+        disallowed = msgspec.structs.replace(inode, is_snapshottable=False)
+        tx.put(key_of(inode), disallowed)
         forget_snapshottable(tx, inode)
+        if not is_marked(disallowed):
+            forget_mark(tx, inode)
 
 
 @operation(stored_reply=tuple[str, ...], solitary=True)
@@ -268,14 +272,14 @@ def _check_new_name(name: str, path: FsPath) -> None:
     check_name(name, path)
 
 
-def note_allowed(tx: Transaction, inode: Inode) -> Inode:
-    """Let snapshots be taken of it; the inode as it then is."""
+def note_allowed(tx: Transaction, lookup: Lookup, inode: Inode) -> Inode:
+    """Let snapshots be taken of what was found; return the inode as it then is."""
     if inode.is_snapshottable:
         return inode
     allowed = msgspec.structs.replace(inode, is_snapshottable=True)
     tx.put(key_of(inode), allowed)
     tx.put_new(snapshottable_key(inode.id), Snapshottable(tx.now_ms))
-    return allowed
+    return mark(tx, (*lookup.ancestors, allowed))
 
 
 def remove(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> Inode:

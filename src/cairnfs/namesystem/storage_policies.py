@@ -14,6 +14,7 @@ from cairnfs.blocks.records import StorageType
 from cairnfs.errors import FileNotFoundException, HadoopIllegalArgumentException
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import Lookup, resolve_link, resolve_to_write
+from cairnfs.namesystem.marks import GUARDED, mark
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.policy_attribute import set_policy, unset_policy
@@ -54,6 +55,7 @@ def set_storage_policy(tx: Transaction, caller: Caller, path: FsPath, name: str)
         )
     note_choice(tx, lookup, policy_id_of(lookup), policy.id)
     set_policy(tx, lookup, policy.id)
+    mark(tx, lookup.inodes, GUARDED)
 
 
 @operation()
@@ -62,6 +64,7 @@ def unset_storage_policy(tx: Transaction, caller: Caller, path: FsPath) -> None:
     lookup, _ = _resolve_to_choose(tx, caller, path)
     note_choice(tx, lookup, policy_id_of(lookup), policy_id_at(lookup.inodes[:-1]))
     unset_policy(tx, lookup)
+    mark(tx, lookup.inodes, GUARDED)
 
 
 @operation(stored_reply=NoneType)

@@ -44,6 +44,7 @@ from cairnfs.namesystem.inheritance import (
 )
 from cairnfs.namesystem.inodes import Inode, XAttr
 from cairnfs.namesystem.lookup import Lookup, key_of, resolve_to_read, resolve_to_write
+from cairnfs.namesystem.marks import GUARDED, mark
 from cairnfs.namesystem.paths import FsPath, check_text
 from cairnfs.namesystem.permissions import Access, Caller, check_access, check_owner
 from cairnfs.transaction.calls import operation
@@ -62,6 +63,7 @@ _ENCRYPTED_FILE = XAttrName.parse("raw.hdfs.crypto.file.encryption.info")
 
 _USER, _TRUSTED, _RAW = XAttrNamespace.USER, XAttrNamespace.TRUSTED, XAttrNamespace.RAW
 _COUNTED = (_USER, _TRUSTED)
+_GUARDED = (_TRUSTED, _RAW, XAttrNamespace.SECURITY)
 
 
 # Looking
@@ -128,6 +130,7 @@ def set_xattr(
     else:
         xattrs = sorted((*others, XAttr(*name, value or b"")), key=name_of)
         _store(tx, inode, tuple(xattrs))
+    _mark_guarded(tx, lookup, name)
 
 
 @operation(stored_reply=NoneType)
@@ -144,12 +147,13 @@ def remove_xattr(tx: Transaction, caller: Caller, path: FsPath, name: XAttrName)
         raise AccessControlException(f"The xattr '{name}' can not be deleted.")
     if kind_of(lookup, name) is not AttributeKind.LOCAL:
         inheritance.write(tx, lookup, name, None)
-        return
-    if find_row(inode, name) is None:
+    elif find_row(inode, name) is None:
         raise IOException(
             f"No matching attributes found for remove operation: {path} has no {name}"
         )
-    _store(tx, inode, _others(inode, name))
+    else:
+        _store(tx, inode, _others(inode, name))
+    _mark_guarded(tx, lookup, name)
 
 
 @operation(stored_reply=NoneType)
@@ -164,6 +168,7 @@ def unset_xattr(tx: Transaction, caller: Caller, path: FsPath, name: XAttrName) 
             f" have it declared first (cairn xattr declare {name} follow-path)"
         )
     inheritance.write_unset(tx, lookup, name)
+    _mark_guarded(tx, lookup, name)
 
 
 def _resolve_to_change(
@@ -183,6 +188,17 @@ def _resolve_to_change(
         else:
             check_access(caller, inode, Access.WRITE, lookup.path)
     return lookup, inode
+
+
+def _mark_guarded(tx: Transaction, lookup: Lookup, name: XAttrName) -> None:
+    """Have a roll-back find what it must not change on its user's behalf."""
+    if is_guarded(name):
+        mark(tx, lookup.inodes, GUARDED)
+
+
+def is_guarded(name: XAttrName) -> bool:
+    """Whether the owner of an inode may not change such an attribute of it."""
+    return name.namespace in _GUARDED
 
 
 def _store(tx: Transaction, inode: Inode, xattrs: XAttrs) -> None:

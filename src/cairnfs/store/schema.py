@@ -30,6 +30,7 @@
 | SATISFIED     | 0            |               |              | how much of that was done         |
 | VIEWS         | 0            | number        |              | moments held for who reads all    |
 | BALANCING     | 0            |               |              | that DataNodes are to be balanced |
+| MARKS         | content id   | inode id      |              | the way to what a roll-back keeps |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
 packs a TxID and an id.  Totals are past rows of their own, as if they were rows of TOTALS.
@@ -78,11 +79,13 @@ class Table(enum.IntEnum):
     SATISFIED = 25
     VIEWS = 26
     BALANCING = 27
+    MARKS = 28
     TOTALS = 100  # of past rows only
 
 
 KEEPS_PAST: Final = frozenset(
-    {int(Table.INODES), int(Table.BLOCKS), int(Table.WHITEOUTS), int(Table.IDENTITIES)}
+    int(table)
+    for table in (Table.INODES, Table.BLOCKS, Table.WHITEOUTS, Table.IDENTITIES, Table.MARKS)
 )
 """Tables whose superseded versions a snapshot may need."""
 

@@ -39,6 +39,7 @@ _NUMBERS = {
     Table.SCHEDULES,
     Table.CONTENTS,
     Table.IDENTITIES,
+    Table.MARKS,
 }
 """Tables whose rows are found by an id, and those by a TxID and an id."""
 _PAIRS = {Table.MOMENTS, Table.HELD, Table.REMOVALS, Table.LAYERED}
@@ -113,7 +114,7 @@ class _Namer:
 
     @staticmethod
     def _key(table: int, a: int, b: bytes) -> tuple[Any, ...]:
-        if table in _NUMBERS and a == 0:
+        if table in _NUMBERS and (a == 0 or table == Table.MARKS) and b:
             return (table, a, *NUMBER.unpack(b))
         if table in _PAIRS and a == 0:
             return (table, a, *PAIR.unpack(b))

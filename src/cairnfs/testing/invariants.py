@@ -28,6 +28,7 @@ from cairnfs.namesystem.inodes import Inode, Kind
 from cairnfs.namesystem.layers import LayeredQueue
 from cairnfs.namesystem.lease_records import Lease, lease_key
 from cairnfs.namesystem.lookup import ROOT_KEY, key_of
+from cairnfs.namesystem.marks import BELOW, is_marked, mark_key
 from cairnfs.namesystem.orphans import Orphan
 from cairnfs.namesystem.quotas import charged_space, reserved_space
 from cairnfs.store.base import NO_TOTALS, Count, Found, Reading, Row, Scan, Store, Totals
@@ -128,6 +129,7 @@ async def _check_invariants(store: Reader) -> None:
         reachable = [node.path for node in namespace.nodes.values() if node.inode.id == id]
         assert not reachable, f"inode {id} is an orphan, but also {reachable}"
     _check_totals(namespace)
+    await _check_marks(store, namespace)
     await _check_replicas(store, namespace)
     await _check_recoveries(store, namespace)
     await _check_detached_blocks(store, namespace)
@@ -383,6 +385,18 @@ async def _check_open_blocks_are_known(store: Reader, where: str, blocks: Iterab
         assert not is_needed or checks or found.rows, (
             f"{block} of {where} was detached while it was written, and nothing has it finished"
         )
+
+
+async def _check_marks(store: Reader, namespace: Namespace) -> None:
+    """Marks lead from the root to every inode that is marked."""
+    for path, node in namespace.nodes.items():
+        if path == "/" or not is_marked(node.inode):
+            continue
+        key = mark_key(node.inode.parent_id, node.inode.id)
+        found = await store.read(Reading(keys=[key]))
+        assert found.rows, f"{path} is marked, but its directory does not know"
+        parent = namespace.nodes[path.rpartition("/")[0] or "/"]
+        assert parent.inode.marks & BELOW, f"{path} is marked, but {parent.path} does not say so"
 
 
 def _check_totals(namespace: Namespace) -> None:

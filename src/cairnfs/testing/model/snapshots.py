@@ -12,11 +12,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from cairnfs.errors import (
+    DSQuotaExceededException,
     FileAlreadyExistsException,
     FileNotFoundException,
     HadoopIllegalArgumentException,
     InvalidPathException,
+    NSQuotaExceededException,
     PathComponentTooLongException,
+    QuotaByStorageTypeExceededException,
     SnapshotException,
 )
 from cairnfs.testing.model.names import check_not_a_link, check_parent, existing
@@ -152,14 +155,23 @@ class SnapshotCalls(ModelTree):
         elsewhere = {each.id for each in self.root.walk()} - live.keys()
         back = top.copy()
         for each in back.walk():
+            each.close()
             now = live.get(each.id)  # whether snapshots may be taken is no part of them
+            if now is not None:
+                _leave_guarded(now, each)
             each.snapshots = now.snapshots if now is not None else {}
             each.is_snapshottable = now is not None and now.is_snapshottable
             if each.id in elsewhere:  # it was moved out: what comes back is another one
                 first = self.shown_for.get(each.id, each.id)
                 self._make_another(each)
                 self.shown_for[each.id] = first
-            each.close()
+        self._check_quotas_of_content(live, back)
+        before, after = Usage.of(node), Usage.of(back)
+        self._check_quotas(
+            self._find_following(user, path).above,
+            after.inodes - before.inodes,
+            after.space_bytes - before.space_bytes,
+        )
         back.snapshots, back.is_snapshottable = node.snapshots, True
         node.__dict__.update(back.__dict__, id=node.id)
         self._note_copies(node)
@@ -206,6 +218,19 @@ class SnapshotCalls(ModelTree):
         name_there = found.missing[-1]
         self._add(found, name_there, copy, inodes=used.inodes, space_bytes=used.space_bytes)
         self._note_copies(copy)
+
+    def _check_quotas_of_content(self, live: Mapping[int, Node], top: Node) -> None:
+        """A directory's own quota allows what it is to have, or that is no more than before."""
+        for each in top.walk():
+            if each.quota is not None and each.id in live:
+                before, after = Usage.of(live[each.id]), Usage.of(each)
+                if after.inodes > before.inodes and -1 < each.quota.inodes < after.inodes:
+                    raise NSQuotaExceededException("inodes")
+                if after.space_bytes > before.space_bytes:
+                    if -1 < each.quota.space_bytes < after.space_bytes:
+                        raise DSQuotaExceededException("space")
+                    if -1 < each.quota.disk_bytes < after.space_bytes:
+                        raise QuotaByStorageTypeExceededException("disk")
 
     def _is_doubtful(self, top: Node, live: Mapping[int, Node], staying: Collection[int]) -> bool:
         """Whether what may have snapshots can be taken for one that comes back.
@@ -284,3 +309,11 @@ def _check_snapshot_name(name: str) -> None:
         raise InvalidPathException(name)
     if len(name.encode()) > 255:
         raise PathComponentTooLongException(name)
+
+
+def _leave_guarded(now: Node, then: Node) -> None:
+    """A roll-back leaves what only the superuser may set."""
+    then.quota = now.quota
+    kept = {name: value for name, value in now.xattrs.items() if not name.startswith("user.")}
+    gone_back = {name: value for name, value in then.xattrs.items() if name.startswith("user.")}
+    then.xattrs = gone_back | kept
