@@ -21,6 +21,7 @@ from cairnfs.namesystem.directories import get_file_info
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Caller
 from cairnfs.transaction.calls import Call, CallKey, Operation
+from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.runner import Runner, RunnerStatistics
 
 WARM_UP_PART = 0.15  # of the measured time, before it
@@ -209,6 +210,7 @@ class _NoRunner:
 
     def __init__(self) -> None:
         self.statistics = RunnerStatistics()
+        self.moments = Moments()
         self.receive_waiting: Callable[[], None] | None = None
 
     def submit(self, call: Call) -> None:

@@ -93,7 +93,8 @@ class _Changing:
     ) -> None:
         gone, new = [key_of(file) for file in deletes], list(adds)
         modified = [msgspec.structs.replace(file, mode=0o600) for file in changes]
-        keeps = [Keep(key, 1) for key in sorted([*gone, *map(key_of, modified)])]
+        holder = await self._store.last_txid()  # of a snapshot, or the reclaim duty finds another
+        keeps = [Keep(key, 1, holder) for key in sorted([*gone, *map(key_of, modified)])]
         puts = [self._put(file, replaces=True) for file in modified]
         puts += [self._put(file, replaces=False) for file in new]
         puts.sort(key=attrgetter("key"))

@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 from benchmarks.command import Progress
 from benchmarks.machine import percentile
 from benchmarks.snapshots.bench import FILES, Row, Shelf
+from cairnfs.namesystem.clones import clone_snapshot
 from cairnfs.namesystem.paths import FsPath
-from cairnfs.namesystem.rollback import clone_snapshot
 
 
 async def measure_create(

@@ -16,7 +16,7 @@ from tests.model.walk import Walk, open_on_server, walk
 from cairnfs.namenode.reclaiming import Reclaiming
 from cairnfs.namesystem import rollback, snapshots
 from cairnfs.namesystem.inodes import Inode
-from cairnfs.namesystem.reclaim import Needs
+from cairnfs.namesystem.needs import Needs
 from cairnfs.testing.postgres_server import PostgresServer
 from cairnfs.transaction.transaction import Transaction
 
@@ -85,7 +85,7 @@ def keep_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reclaim_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Needs, "shows", lambda needs, id, since, until: False)
+    monkeypatch.setattr(Needs, "holder_of", lambda needs, id, since, until: 0)
 
 
 def reclaim_too_little(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,10 @@ import pytest
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import postgres_schema
 from cairnfs.store.base import Conflict, Count, Fenced, LockMode, Reading, Row, Scan
-from cairnfs.store.batches import Batch, Bound, Keep, Member, Put, StoredReply, Touch
+from cairnfs.store.batches import Batch, Bound, Keep, Member, Put, Rehold, StoredReply, Touch
 from cairnfs.store.postgres import PostgresStore, format_database
 from cairnfs.store.postgres_connections import SESSION_SETTINGS, Connections
-from cairnfs.store.schema import NUMBER, SCHEMA_VERSION, Key
+from cairnfs.store.schema import NUMBER, PAIR, SCHEMA_VERSION, Key, Table
 
 A: Key = (0, 1, b"a")
 JOIN = "SELECT id_, epoch_ FROM cairn_join('test', '1 hour')"
@@ -270,6 +270,7 @@ def test_version_8_is_brought_to_ours(postgres_dsn: str) -> None:
     async def check(store: PostgresStore) -> None:
         assert await store.commit(Batch(size=1, now_ms=0, puts=[Put(A, None, 1, b"x", False)])) == 0
         await store.fetch("UPDATE meta SET value = '8' WHERE name = 'schema version' RETURNING 1")
+        await undo_version_10(store)
         other = await PostgresStore.open(postgres_dsn)
         assert (await other.meta())["schema version"] == str(SCHEMA_VERSION)
         assert (await other.read(Reading(keys=[A]))).rows == {A: Row(A, 1, b"x")}
@@ -319,10 +320,51 @@ def test_a_migration_that_fails_changes_nothing(
     with_store(postgres_dsn, check)
 
 
+async def undo_version_10(store: PostgresStore) -> None:
+    """Past rows are in the order of their TxIDs."""
+    await store.fetch("ALTER TABLE past DROP holder")
+    await store.fetch("CREATE INDEX past_by_until ON past (until, t, a, b)")
+
+
 async def undo_version_4(store: PostgresStore) -> None:
     """What it and later versions have added is not there."""
     await store.fetch("ALTER TABLE totals DROP snapshots, DROP changed, DROP reserved_bytes")
+    await undo_version_10(store)
     await store.fetch("DROP INDEX past_by_until, past_by_id")
+
+
+async def add_moment(store: PostgresStore, txid: int) -> None:
+    """A snapshot of a TxID, as a row that earlier versions have as well."""
+    place = PAIR.pack(txid, 16385)
+    await store.fetch(
+        "INSERT INTO records (t, a, b, since, data) VALUES ($1, 0, $2, 1, '') RETURNING 1",
+        *(int(Table.MOMENTS), place),
+    )
+
+
+def test_past_rows_of_version_9_are_kept_for_the_latest_moment(postgres_dsn: str) -> None:
+    rows = [(b"a", 5, 2), (b"b", 9, 3), (b"c", 9, 7), (b"d", 4, 4)]
+
+    async def check(store: PostgresStore) -> None:
+        await store.fetch("UPDATE meta SET value = '9' WHERE name = 'schema version' RETURNING 1")
+        await undo_version_10(store)
+        for txid in (2, 4, 6, 30):
+            await add_moment(store, txid)
+        for b, until, since in rows:
+            await store.fetch(
+                "INSERT INTO past (t, a, b, until, since, data) VALUES (0, 7, $1, $2, $3, '')"
+                " RETURNING 1",
+                *(b, until, since),
+            )
+        other = await PostgresStore.open(postgres_dsn)
+        assert await other.past_holders() == [4, 6]
+        start = (0, (0, 0, b""))
+        assert [row.key[2] for row in await other.scan_past(4, start, 99, 9)] == [b"a"]
+        assert [row.key[2] for row in await other.scan_past(6, start, 99, 9)] == [b"b"]
+        assert await other.count_past() == 2
+        await other.close()
+
+    with_store(postgres_dsn, check)
 
 
 def test_totals_of_version_5_have_nothing_reserved(postgres_dsn: str) -> None:
@@ -332,6 +374,8 @@ def test_totals_of_version_5_have_nothing_reserved(postgres_dsn: str) -> None:
             await store.commit(Batch(1, 0, touches=[touch]))
         await store.fetch("UPDATE meta SET value = '5' WHERE name = 'schema version' RETURNING 1")
         await store.fetch("ALTER TABLE totals DROP reserved_bytes")
+        await undo_version_10(store)
+        await add_moment(store, 1)
         shorter = "convert_to(replace(convert_from(data, 'UTF8'), ',1}', '}'), 'UTF8')"
         await store.fetch(f"UPDATE past SET data = {shorter} WHERE t = 100 RETURNING 1")
         other = await PostgresStore.open(postgres_dsn)
@@ -383,7 +427,7 @@ FILL = (
     f" FROM generate_series(1, {ROWS}) g;"
     f"INSERT INTO cairnfs.totals SELECT g, 0, {', '.join('0' * 16)}"
     f" FROM generate_series(1, {ROWS}) g;"
-    f"INSERT INTO cairnfs.past SELECT 0, g % 100, int8send(g), g, g, g, 'x'"
+    f"INSERT INTO cairnfs.past SELECT 0, g % 100, int8send(g), g, g, g, 'x', g"
     f" FROM generate_series(1, {ROWS}) g"
 )
 ROWS_TOUCHED = (
@@ -403,12 +447,13 @@ async def use_everything(store: PostgresStore, n: int) -> None:
     """Every statement that looks at many rows if it is planned badly."""
     batch = Batch(size=1, now_ms=0)
     batch.reads = {key_of(n): 1, key_of(n + 1): 1}
-    batch.keeps = [Keep(key_of(n), 1), Keep(key_of(n + 1), 1)]
+    batch.keeps = [Keep(key_of(n), 1, 1), Keep(key_of(n + 1), 1, 1)]
     batch.deletes = [key_of(n)]
     batch.puts = [Put(key_of(n + 1), n + 1, 1, b"new", True), Put((9, n, b""), n, 1, b"", False)]
     ones = [1] * len(Count)
     batch.touches = [Touch(n, ones, 1, 1, 1), Touch(n + 1, ones, 1, 0)]
     batch.forgets = [(key_of(n), 1)]
+    batch.reholds = [Rehold(key_of(n), 1, 2)]
     batch.drops = [n + 2]
     batch.empties = [(0, 1_000_000)]
     batch.bounds = [Bound(n, 0, 100)]
@@ -419,7 +464,7 @@ async def use_everything(store: PostgresStore, n: int) -> None:
     everything = Reading(keys, [(0, n + 1)], [Scan(0, n % 100, b"", 5)], [n, n + 1])
     await store.read(everything)
     await store.read(Reading(past={1: everything}))
-    await store.scan_past((1, key_of(n)), 5, 5)
+    await store.scan_past(n, (1, key_of(n)), 5, 5)
     async with store.transaction() as transaction:
         modes = dict(zip(keys, (LockMode.SHARED, LockMode.EXCLUSIVE), strict=True))
         await transaction.lock(modes)

@@ -18,7 +18,7 @@ from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import sqlite_commits, sqlite_file, sqlite_journal, sqlite_schema
 from cairnfs.store.base import Count, Reading, Row, Scan
 from cairnfs.store.batches import Batch, Member, Put, Touch
-from cairnfs.store.schema import NUMBER, SCHEMA_VERSION, Key
+from cairnfs.store.schema import NUMBER, PAIR, SCHEMA_VERSION, Key, Table
 from cairnfs.store.sqlite import SqliteStore, format_file
 
 A: Key = (0, 1, b"a")
@@ -364,6 +364,10 @@ UNDO_VERSION_5 = (
     " CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL;"
 )
 
+UNDO_VERSION_10 = (
+    "DROP INDEX past_by_holder; ALTER TABLE past DROP COLUMN holder;"
+    " CREATE INDEX past_by_until ON past (until);"
+)
 UNDO_VERSION_6 = "ALTER TABLE totals DROP COLUMN reserved_bytes;"
 
 # What versions 4 to 6 have added.
@@ -404,13 +408,44 @@ def test_past_rows_of_version_4_are_found_again(path: Path) -> None:
         store._connection.execute("UPDATE meta SET value = '4' WHERE name = 'schema version'")
         store._connection.execute(UNDO_VERSION_6 + UNDO_VERSION_5)
         store._connection.executemany("INSERT INTO past VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        add_moment(store, 3)
         await store.close()
         store = SqliteStore(path)
-        found = await store.scan_past((0, (0, 0, b"")), 100, 10)
-        assert [(*row.key, *row[1:]) for row in found] == sorted(rows, key=lambda row: row[3])
+        found = await store.scan_past(3, (0, (0, 0, b"")), 100, 10)
+        assert [(*row.key, *row[1:-1]) for row in found] == sorted(rows, key=lambda row: row[3])
         then = await store.read(Reading(past={4: Reading(keys=[(0, 7, b"a")], ids=[(0, 70)])}))
         assert then.past[4].rows[0, 7, b"a"].data == b"y"
         assert [row.data for row in then.past[4].ids[0, 70]] == [b"x"]
+        await store.close()
+
+    asyncio.run(check())
+
+
+def add_moment(store: SqliteStore, txid: int) -> None:
+    """A snapshot of a TxID, as a row that earlier versions have as well."""
+    row = (int(Table.MOMENTS), 0, PAIR.pack(txid, 16385), None, 1, b"")
+    store._connection.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def test_past_rows_of_version_9_are_kept_for_the_latest_moment(path: Path) -> None:
+    rows = [(b"a", 5, 2), (b"b", 9, 3), (b"c", 9, 7), (b"d", 4, 4)]
+
+    async def check() -> None:
+        store = SqliteStore(path)
+        store._connection.execute("UPDATE meta SET value = '9' WHERE name = 'schema version'")
+        store._connection.execute(UNDO_VERSION_10)
+        for txid in (2, 4, 6, 30):
+            add_moment(store, txid)
+        for b, until, since in rows:
+            row = (0, 7, b, until, since, None, b"")
+            store._connection.execute("INSERT INTO past VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        await store.close()
+        store = SqliteStore(path)
+        assert await store.past_holders() == [4, 6]
+        start = (0, (0, 0, b""))
+        assert [row.key[2] for row in await store.scan_past(4, start, 99, 9)] == [b"a"]
+        assert [row.key[2] for row in await store.scan_past(6, start, 99, 9)] == [b"b"]
+        assert await store.count_past() == 2
         await store.close()
 
     asyncio.run(check())
@@ -425,7 +460,8 @@ def test_totals_of_version_5_have_nothing_reserved(path: Path) -> None:
         store.write_backlog()
         db = store._connection
         db.execute("UPDATE meta SET value = '5' WHERE name = 'schema version'")
-        db.execute(UNDO_VERSION_6)
+        db.execute(UNDO_VERSION_10 + UNDO_VERSION_6)
+        add_moment(store, 1)
         db.execute("UPDATE past SET data = CAST(replace(data, ',1}', '}') AS BLOB) WHERE t = 100")
         await store.close()
         store = SqliteStore(path)

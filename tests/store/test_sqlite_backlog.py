@@ -19,13 +19,14 @@ from tests.compiled.replacing import CompilableMonkeyPatch
 
 from cairnfs.store import sqlite_backlog, sqlite_commits
 from cairnfs.store.base import ABSENT, Conflict, Count, PastRow, Scan
-from cairnfs.store.batches import Batch, Keep, Put, StoredReply, Touch
+from cairnfs.store.batches import Batch, Bound, Keep, Put, Rehold, StoredReply, Touch
 from cairnfs.store.schema import Key, Table
 from cairnfs.store.sqlite import SqliteStore, format_file
 from cairnfs.store.sqlite_settling import REST_S
 
 TABLES, PREFIXES, IDS, DIRECTORIES = (0, 1), (1, 2), (1, 2), (1, 2, 3)
 KEYS: list[Key] = [(t, a, b) for t in TABLES for a in PREFIXES for b in (b"", b"x", b"y")]
+HOLDERS = (3, 4, 5)  # snapshots for which past rows are kept
 CLIENTS = (b"client", b"another", b"third")
 CLIENT = CLIENTS[0]
 SLICES_MAX = 12  # nearly always enough for all that waits
@@ -40,12 +41,13 @@ class Model:
     times: dict[int, tuple[int, int]] = field(default_factory=dict)  # mtime_ms, touched
     replies: dict[tuple[bytes, int], bytes] = field(default_factory=dict)
     past: list[PastRow] = field(default_factory=list)
+    dropped: set[int] = field(default_factory=set)
     txid: int = 0
 
     def commit(self, batch: Batch) -> None:
-        for key, order in batch.keeps:
+        for key, order, holder in batch.keeps:
             id, since, data = self.rows[key]
-            self.past.append(PastRow(key, self.txid + order, since, id, data))
+            self.past.append(PastRow(key, self.txid + order, since, id, data, holder))
         for key in batch.deletes:
             del self.rows[key]
         for put in batch.puts:
@@ -55,6 +57,16 @@ class Model:
             self.children[touch.id] = children + touch.counts[Count.CHILDREN]
             if touch.order:
                 self.times[touch.id] = touch.mtime_ms, self.txid + touch.order
+        for directory in batch.drops:
+            self.dropped.add(directory)
+            self.children.pop(directory, None)
+            self.times.pop(directory, None)
+        holders = {(key, until): holder for key, until, holder in batch.reholds}
+        self.past = [
+            row._replace(holder=holders.get((row.key, row.until), row.holder))
+            for row in self.past
+            if (row.key, row.until) not in batch.forgets
+        ]
         for reply in batch.replies:
             (call_id,) = reply.calls
             self.replies[reply.client_id, call_id] = reply.data
@@ -90,6 +102,8 @@ commits = st.tuples(
     ),
     st.sets(st.sampled_from(CLIENTS)),
     st.sampled_from([False] * 9 + [True]),  # whether it depends on the tables
+    st.lists(st.tuples(st.integers(0, 9), st.sampled_from([0, *HOLDERS])), max_size=2),
+    st.sampled_from([None] * 9 + [DIRECTORIES[-1]]),  # a directory that goes
 )
 turns = st.tuples(st.just("turn"), st.integers(1, 4))
 places = st.sampled_from(["puts", "totals", "replies", "commit"])
@@ -100,14 +114,14 @@ steps = st.one_of(commits, commits, commits, turns, failures, failures, others)
 
 def batch_for(step: tuple, model: Model) -> Batch:
     """The batch of a commit; its calls are such that nobody has made before."""
-    _, changes, touches, clients, is_direct = step
+    _, changes, touches, clients, is_direct, fates, dropped = step
     batch = Batch(size=1, now_ms=5)
     number = model.txid
     batch.replies = [StoredReply(id, (number,), b"%s %d" % (id, number)) for id in sorted(clients)]
     for change in changes:
         is_there = change.key in model.rows
         if is_there and change.keeps:
-            batch.keeps.append(Keep(change.key, 1))
+            batch.keeps.append(Keep(change.key, 1, HOLDERS[number % len(HOLDERS)]))
         deletes = is_there and change.deletes
         if deletes:
             batch.deletes.append(change.key)
@@ -117,8 +131,17 @@ def batch_for(step: tuple, model: Model) -> Batch:
     for directory, (children, sets_time) in touches.items():
         counts = [children] + [0] * (len(Count) - 1)
         batch.touches.append(Touch(directory, counts, number + 1000, int(sets_time)))
+    batch.touches = [touch for touch in batch.touches if touch.id not in model.dropped]
+    batch.drops = [] if dropped is None else [dropped]
+    for place, holder in fates:  # of past rows: they are kept for another snapshot, or go
+        if place < len(model.past):
+            row = model.past[place]
+            if holder:
+                batch.reholds.append(Rehold(row.key, row.until, holder))
+            else:
+                batch.forgets.append((row.key, row.until))
     if is_direct:
-        batch.drops = [99]
+        batch.bounds = [Bound(99, 0, 1)]
     return batch
 
 
@@ -155,7 +178,10 @@ async def check_past(store: SqliteStore, model: Model) -> None:
         assert then is not None
         assert (then.since, then.data) == (row.since, row.data)
     past = sorted(model.past, key=lambda row: (row.until, row.key))
-    assert await store.scan_past((0, KEYS[0]), model.txid, len(past) + 1) == past
+    assert await store.past_holders() == sorted({row.holder for row in past})
+    for holder in HOLDERS:
+        found = await store.scan_past(holder, (0, KEYS[0]), model.txid, len(past) + 1)
+        assert found == [row for row in past if row.holder == holder]
 
 
 async def crash(store: SqliteStore, path: Path) -> tuple[SqliteStore, Path]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from tests.store.test_sqlite import UNDO_VERSION_10
 
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store import sqlite_commits, sqlite_journal, sqlite_schema
@@ -457,6 +458,8 @@ def test_a_file_with_two_names_is_refused(path: Path, tmp_path: Path) -> None:
 
 
 def set_version(store: SqliteStore, version: int) -> None:
+    """As an earlier version has left the file."""
+    store._connection.execute(UNDO_VERSION_10)
     statement = "UPDATE meta SET value = ? WHERE name = 'schema version'"
     store._connection.execute(statement, (str(version),))
 

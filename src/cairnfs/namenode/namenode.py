@@ -27,6 +27,7 @@ from cairnfs.namenode.satisfier import Satisfier
 from cairnfs.namenode.scheduling import SCHEDULES, Scheduling
 from cairnfs.namenode.trash import TRASH, Trash
 from cairnfs.namenode.troubled_blocks import TroubledBlocks
+from cairnfs.namenode.upgrading import upgrade_namespace
 from cairnfs.namesystem.permissions import Caller, make_caller
 from cairnfs.namesystem.prefetching import prefetch_paths
 from cairnfs.observe.audit import AuditLog
@@ -120,6 +121,7 @@ class NameNode:
             raise
         namenode = cls(settings, opened, clock or SystemClock())
         namenode.audit = audit
+        await upgrade_namespace(namenode.runner, opened.store)
         await namenode.redundancy.load()
         await namenode.safe_mode.begin()
         if settings.duties:

@@ -13,6 +13,7 @@ from cairnfs.clock import Clock, SystemClock
 from cairnfs.config import FormatSettings, NameNodeSettings
 from cairnfs.namesystem.inodes import ROOT_ID, ROOT_NAME, ROOT_PARENT_ID, Inode, Kind
 from cairnfs.namesystem.lookup import ROOT_KEY
+from cairnfs.namesystem.marks import MARKS_KEY, Mark
 from cairnfs.store.base import Store
 from cairnfs.store.batches import Put
 from cairnfs.store.sqlite import SqliteStore, format_file
@@ -51,7 +52,10 @@ async def format_namespace(
         mtime_ms=now_ms,
         atime_ms=0,
     )
-    rows = [Put(ROOT_KEY, ROOT_ID, 1, encode(root), False)]
+    rows = [
+        Put(ROOT_KEY, ROOT_ID, 1, encode(root), False),
+        Put(MARKS_KEY, None, 1, encode(Mark()), False),
+    ]
     if _is_postgres(url):
         from cairnfs.store.postgres import format_database
 

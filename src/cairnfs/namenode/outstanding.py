@@ -132,7 +132,7 @@ class Outstanding:
 
     async def _ranges(self, key: Key, work: Removal, rows: int) -> list[tuple[int, int]]:
         """Of a transaction a row or two are kept: parts with so many TxIDs."""
-        until = await self._reclaiming.last_needed(key, work)
+        until = await self._reclaiming.last_needed(work)
         size = max(1, rows, -(-(until - PAIR.unpack(key[2])[0]) // PARTS_MAX))
         ranges = ranges_left(key, work, until, size)
         if len(ranges) > 1 and not work.last:
@@ -209,13 +209,14 @@ class Outstanding:
         self, key: Key, work: Removal, part: WorkItem, budget: _Budget
     ) -> WorkItem | None:
         """What was looked at is noted by whole TxIDs, so that others pass it over."""
-        until = min(part.end, await self._reclaiming.last_needed(key, work))
+        until = min(part.end, await self._reclaiming.last_needed(work))
         after, reached = (part.begin + 1, (0, 0, b"")), part.begin
         while reached < until:
             size = reclaiming.PAST_PAGE
-            rows = await self._store.scan_past(after, until, size)
+            rows = await self._store.scan_past(part.txid, after, until, size)
             if rows:
-                await run(self._runner, Call(reclaim_some_past, (part.txid, rows)))
+                await self._reclaiming.refresh()
+                await run(self._runner, Call(reclaim_some_past, (rows,)))
             budget.rows += len(rows)
             reached = until if len(rows) < size else max(reached, rows[-1].until - 1)
             if rows:

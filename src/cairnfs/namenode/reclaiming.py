@@ -10,6 +10,7 @@ that is several times as long, so that hardly any of those calls meets a step.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -17,7 +18,13 @@ from time import perf_counter
 from cairnfs.clock import Clock
 from cairnfs.namesystem.layers import LayeredQueue
 from cairnfs.namesystem.outstanding import Looked
-from cairnfs.namesystem.reclaim import reclaim, reclaim_past, release_orphans
+from cairnfs.namesystem.reclaim import (
+    forget_moment_changes,
+    note_lost_holder,
+    reclaim,
+    reclaim_past,
+    release_orphans,
+)
 from cairnfs.namesystem.settling import settle
 from cairnfs.namesystem.snapshot_records import Removal
 from cairnfs.store.base import Reading, Row, Scan, Store
@@ -33,6 +40,8 @@ SETTLING_PAGE = 10  # directories looked at in one step
 MOMENTS_PAGE = 1000
 SETTLING_MS = 2 * REFRESH_MS
 _LAST_ID = 2**64 - 1
+SEARCH_INTERVAL_S = 600.0  # for what is kept for snapshots that are not there
+SEARCH_REST = 1000  # or so many times as long as that takes
 
 RESTS = 9  # times as long as the step before, if anybody else is there
 REST_MIN_S = 0.005
@@ -72,6 +81,7 @@ class Reclaiming:
         self._is_ours = is_ours
         self._pace = Pace(runner)
         self._others = 0
+        self._next_search_s = 0.0
 
     @contextmanager
     def left_to_another(self) -> Iterator[None]:
@@ -90,11 +100,15 @@ class Reclaiming:
             await self._reclaim_orphans()
             or await self._reclaim_removed_snapshot()
             or await self._settle()
+            or await self._forget_changes()
+            or await self._find_lost_holders()
         )
 
     async def _reclaim_orphans(self) -> int:
         """Look at a bounded number of rows of detached subtrees; how many subtrees are left."""
         orphans = await self._scan(Table.ORPHANS, b"", ORPHANS_PAGE)
+        if orphans:
+            await self.refresh()
         for row in orphans:
             if not self._is_ours():
                 break
@@ -124,13 +138,19 @@ class Reclaiming:
     async def look_through(self, key: Key, work: Removal) -> Looked:
         """Look at a page of what a deleted snapshot may have been the last to need."""
         if work.is_past_done:
-            until = await self._next_snapshot(*PAIR.unpack(key[2]))
-            released: Looked = await run(self._runner, Call(release_orphans, (key, until)))
+            released: Looked = await run(self._runner, Call(release_orphans, (key,)))
             return released
+        txid, _ = PAIR.unpack(key[2])
         after = (work.until, (work.table, work.a, work.b))
-        rows = await self._store.scan_past(after, await self.last_needed(key, work), PAST_PAGE)
+        until = await self.last_needed(work)
+        rows = await self._store.scan_past(txid, after, until, PAST_PAGE)
+        await self.refresh()
         await run(self._runner, Call(reclaim_past, (key, rows, len(rows) < PAST_PAGE)))
         return Looked(len(rows), is_done=False)
+
+    async def refresh(self) -> None:
+        """Know which snapshots there are, up to now."""
+        await self._runner.moments.refresh(self._store, self._clock.now_ms())
 
     async def _settle(self) -> int:
         """Give some directories rows for what comes from snapshots that are gone; how many."""
@@ -143,6 +163,28 @@ class Reclaiming:
             await self._pace.rest()
         return len(keys)
 
+    async def _forget_changes(self) -> int:
+        """Remove notes of snapshots that came and went; how many, if there are more."""
+        forgotten: int = await run(self._runner, Call(forget_moment_changes, ()))
+        return forgotten
+
+    async def _find_lost_holders(self) -> int:
+        """Have what is kept for snapshots that are not there looked at; how many such there are.
+
+        A NameNode that did not know yet that a snapshot was deleted may have kept it.
+        """
+        now_s = time.monotonic()
+        if now_s < self._next_search_s:
+            return 0
+        holders = {*await self._store.past_holders(), *await self._store.count_each(Table.HOLDS)}
+        await self.refresh()
+        lost = [txid for txid in holders if not self._runner.moments.index.is_at(txid)]
+        for txid in lost:
+            await run(self._runner, Call(note_lost_holder, (txid,)))
+        took_s = time.monotonic() - now_s
+        self._next_search_s = now_s + max(SEARCH_INTERVAL_S, SEARCH_REST * took_s)
+        return len(lost)
+
     async def count_unsettled(self, limit: int) -> int:
         """How many directories are known to be left for that, up to so many."""
         return len(await self.unsettled(limit))
@@ -152,7 +194,8 @@ class Reclaiming:
 
         And before those, of such with very many origins.
         """
-        named: set[int] | None = None
+        await self.refresh()
+        moments = self._runner.moments.index
         found: list[Key] = []
         _, queue, after = behind or (int(Table.LAYERED), int(LayeredQueue.DEEP), b"")
         if queue == LayeredQueue.DEEP:
@@ -162,10 +205,8 @@ class Reclaiming:
             page = await self._scan(Table.LAYERED, after, limit - len(found))
             if not page:
                 break
-            if named is None:
-                named = await self._named_moments()
             txid, _ = PAIR.unpack(page[0].key[2])
-            if txid in named:
+            if moments.is_named(txid):
                 after = PAIR.pack(txid, _LAST_ID)
                 continue
             keys = [row.key for row in page if PAIR.unpack(row.key[2])[0] == txid]
@@ -173,36 +214,9 @@ class Reclaiming:
             after = keys[-1][2]
         return found
 
-    async def _named_moments(self) -> set[int]:
-        """The TxIDs of the snapshots that somebody sees."""
-        named: set[int] = set()
-        after = b""
-        while page := await self._scan(Table.MOMENTS, after, MOMENTS_PAGE):
-            moments = [decode(Table.MOMENTS, row.data) for row in page]
-            named |= {moment.txid for moment in moments if moment.name}
-            if len(page) < MOMENTS_PAGE:
-                break
-            after = page[-1].key[2]
-        return named
-
-    async def last_needed(self, key: Key, work: Removal) -> int:
-        """Up to which TxID past rows may have been kept for a deleted snapshot alone."""
-        until = await self._next_snapshot(*PAIR.unpack(key[2]))
-        return min(until, work.last or until)
-
-    async def _next_snapshot(self, txid: int, inode_id: int) -> int:
-        """The TxID of the same inode's next snapshot; if there is none, the latest of all."""
-        last_txid = await self._store.last_txid()
-        after = PAIR.pack(txid, _LAST_ID)
-        while True:
-            page = await self._scan(Table.MOMENTS, after, MOMENTS_PAGE)
-            for row in page:
-                taken, of = PAIR.unpack(row.key[2])
-                if of == inode_id:
-                    return int(taken)
-            if len(page) < MOMENTS_PAGE:
-                return last_txid
-            after = page[-1].key[2]
+    async def last_needed(self, work: Removal) -> int:
+        """Up to which TxID past rows may have been kept for a deleted snapshot."""
+        return work.last or await self._store.last_txid()
 
     async def _scan(self, table: Table, after: bytes, limit: int, queue: int = 0) -> list[Row]:
         scan = Scan(table, queue, after, limit)

@@ -27,7 +27,7 @@ from cairnfs.namesystem.lookup import (
     resolve_link_to_write,
 )
 from cairnfs.namesystem.marks import forget_mark
-from cairnfs.namesystem.orphans import Orphan, orphan_key
+from cairnfs.namesystem.orphans import UNKNOWN, Orphan, orphan_key
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import (
     Access,
@@ -101,7 +101,8 @@ def detach(tx: Transaction, ancestors: Sequence[Inode], target: Inode) -> None:
     if target.is_snapshottable:
         forget_snapshottable(tx, target)
     if target.is_directory or target.block_count:
-        tx.put_new(orphan_key(target.children_id), Orphan(target.kind, inode=target))
+        orphan = Orphan(target.kind, inode=target, covered=_covered(tx))
+        tx.put_new(orphan_key(target.children_id), orphan)
         detach_open_block(tx, target)
 
 
@@ -126,7 +127,14 @@ def detach_blocks(tx: Transaction, file: Inode, blocks: Sequence[tuple[Key, Bloc
         detached = msgspec.structs.replace(block, held_bytes=held_bytes)
         tx.put_new(block_key(id, index), detached)
         _finish_detached(tx, detached)
-    tx.put_new(orphan_key(id), Orphan(Kind.FILE, inode=msgspec.structs.replace(file, id=id)))
+    detached_file = msgspec.structs.replace(file, id=id)
+    orphan = Orphan(Kind.FILE, inode=detached_file, covered=_covered(tx))
+    tx.put_new(orphan_key(id), orphan)
+
+
+def _covered(tx: Transaction) -> int:
+    """The latest snapshot that can show what is detached; UNKNOWN if no path was resolved."""
+    return UNKNOWN if tx.covered is None else tx.covered
 
 
 def _finish_detached(tx: Transaction, block: Block) -> None:

@@ -31,7 +31,7 @@ from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Origin, Place
 from cairnfs.namesystem.marks import is_marked, put_mark
 from cairnfs.store.base import Count, Totals
 from cairnfs.store.schema import NUMBER, PAIR, Key, Table
-from cairnfs.transaction.moments import Moment, moment_key
+from cairnfs.transaction.moments import Moment, add_moment, remove_moment
 from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import Rows, ask_all
 from cairnfs.transaction.transaction import Counts, Transaction
@@ -281,7 +281,7 @@ def pin(
 ) -> Origin:
     """Hold a directory as it was after a TxID, as an origin for another one."""
     number = tx.next_inode_id()
-    tx.put_new(moment_key(txid, number), Moment(txid, inode_id))
+    add_moment(tx, number, Moment(txid, inode_id))
     tx.add(number, _PINNED)
     return Origin(content_id, txid, number, below, is_own)
 
@@ -305,9 +305,7 @@ def release(tx: Transaction, origin: Origin) -> Key | None:
     used = tx.totals(origin.pin).counts[Count.CHILDREN] + tx.added(origin.pin)[Count.CHILDREN]
     if used > 0:
         return None
-    key = moment_key(origin.txid, origin.pin)
-    tx.get(key)
-    tx.delete(key)
+    key = remove_moment(tx, origin.txid, origin.pin)
     tx.drop_totals(origin.pin)
     return key
 
@@ -352,18 +350,20 @@ def _materialize(tx: Transaction, parent: Inode, inode: Inode) -> Inode:
 
 
 def forget_identity(
-    tx: Transaction, inode: Inode, is_needed: Callable[[int], bool] | None = None
+    tx: Transaction, inode: Inode, holder_of: Callable[[int], int] | None = None
 ) -> None:
     """An inode goes that was known under another id.
 
-    `is_needed` tells whether there is a snapshot since a TxID, if the transaction does not know.
+    `holder_of` returns the TxID of the latest snapshot at or after a TxID, or 0, if the transaction
+    does not know which snapshots cover the inode.
     """
     if inode.known_as:
         key = identity_key(inode.known_as)
         known: Identity | None = tx.get(key)
         if known is not None and known.inode_id == inode.id:
-            if is_needed is not None and is_needed(tx.since(key)):
-                tx.kept.append(key)
+            holder = 0 if holder_of is None else holder_of(tx.since(key))
+            if holder:
+                tx.keep(key, holder)
             tx.delete(key)
 
 

@@ -11,10 +11,20 @@ from cairnfs.transaction.transaction import Transaction
 
 _ORPHANS = int(Table.ORPHANS)
 _HELD = int(Table.HELD)
+_HOLDS = int(Table.HOLDS)
+
+
+UNKNOWN = -1  # in a row of an earlier version
+
+
+class Hold(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A note that an orphan is held for a snapshot.  Stored: append fields only."""
+
+    until: int  # the TxID at which it was detached, by which it is found
 
 
 class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A detached inode; what is below it is still to be reclaimed."""
+    """A detached inode; what is below it is still to be reclaimed.  Stored: append fields only."""
 
     kind: Kind
     covered_txid: int = 0  # of older versions of CairnFS; not looked at any more
@@ -26,9 +36,11 @@ class Orphan(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_content: bool = False  # a directory has lost its content, but is still there
     origin_of: InodeId = InodeId(0)  # or has lost its origin alone, which snapshots may show
     is_waiting: bool = False  # held until DataNodes have finished a block that another file has
+    covered: int = UNKNOWN  # no snapshot later than this one can show anything of it
 
 
 register(Table.ORPHANS, Orphan)
+register(Table.HOLDS, Hold)
 register(Table.HELD, Orphan, id_of=lambda orphan: orphan.inode.id if orphan.inode else 0)
 
 
@@ -40,6 +52,11 @@ def orphan_key(id: int) -> Key:
 def held_key(until: int, id: int) -> Key:
     """Where an orphan that a snapshot or another file needs is kept."""
     return (_HELD, 0, PAIR.pack(until, id))
+
+
+def hold_key(txid: int, id: int) -> Key:
+    """Where it is kept that an orphan is held for the snapshot of this TxID."""
+    return (_HOLDS, txid, NUMBER.pack(id))
 
 
 def look_again(tx: Transaction, key: Key, orphan: Orphan) -> None:

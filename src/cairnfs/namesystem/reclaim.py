@@ -1,22 +1,20 @@
-"""Reclaiming what nobody can reach: below detached inodes, and of deleted snapshots.
+"""Reclaiming what no path leads to: below detached inodes, and of deleted snapshots.
 
 All of it goes in bounded steps, each a transaction of its own, so it can stop and go on
 anywhere, on any NameNode.
 
 An orphan is a detached inode with the rows below it, which are left as they are.  `reclaim`
-looks at each of them once and removes those that no snapshot shows; if one is left, the orphan
-is *held*, by the TxID at which it was detached.  When a snapshot is deleted, past rows that
-were superseded after it, and orphans that were detached after it, are looked at again
-(`reclaim_past`, `release_orphans`).  Since a version that was superseded after the next
-snapshot of the same directory is in that one too, only those up to it have to be.
+looks at each of them once and removes those that no snapshot shows.  If one is left, the orphan
+is *held*, and each snapshot that is the latest to show one of its rows has a row in HOLDS that
+says so.  A past row says itself for which snapshot it is kept.  When a snapshot is deleted, only
+what was kept for it is looked at again (`reclaim_past`, `release_orphans`): it goes, or is kept
+for the snapshot before.  So deleting all snapshots costs in proportion to what they held.
 
-A row is needed if there is a snapshot of that time which shows it: one of the directory it was
-in then, or of one above.
+Whether a row is needed is for `needs` to say.  What no snapshot ever covered needs no such look.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -25,159 +23,58 @@ import msgspec
 from cairnfs.blocks.checks import need_checks, put_check
 from cairnfs.blocks.holding import is_waited_for
 from cairnfs.blocks.invalidations import discard_block
-from cairnfs.blocks.records import Block, BlockId
+from cairnfs.blocks.records import Block
 from cairnfs.blocks.reports import need_replicas
 from cairnfs.namesystem import leases
 from cairnfs.namesystem.delete import detach_open_block
-from cairnfs.namesystem.inodes import ROOT_ID, Inode, InodeId, Kind
-from cairnfs.namesystem.layers import (
-    content_key,
-    forget_identity,
-    forget_layered,
-    owner_of_content,
-    parent_of,
-    release,
-)
+from cairnfs.namesystem.inodes import Inode, InodeId, Kind
+from cairnfs.namesystem.layers import content_key, forget_identity, forget_layered, release
 from cairnfs.namesystem.lease_records import lease_key
 from cairnfs.namesystem.marks import BELOW
-from cairnfs.namesystem.orphans import Orphan, held_key, look_again, orphan_key
+from cairnfs.namesystem.needs import TXID_MAX, Needs
+from cairnfs.namesystem.orphans import (
+    UNKNOWN,
+    Hold,
+    Orphan,
+    held_key,
+    hold_key,
+    look_again,
+    orphan_key,
+)
 from cairnfs.namesystem.outstanding import NOTHING_LEFT, Looked
-from cairnfs.namesystem.snapshot_records import Removal
+from cairnfs.namesystem.snapshot_records import Removal, removal_key
 from cairnfs.namesystem.snapshots import forget_snapshottable
 from cairnfs.store.base import PastRow
-from cairnfs.store.schema import PAIR, Key, Table
+from cairnfs.store.schema import NUMBER, PAIR, Key, Table
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.moments import Moment
+from cairnfs.transaction.moments import FORGOTTEN_KEY, MomentChange
 from cairnfs.transaction.records import decode
-from cairnfs.transaction.rows import PastRows, ask_all
+from cairnfs.transaction.rows import ask_all
 from cairnfs.transaction.transaction import Transaction
 
 RECLAIM_BATCH = 32  # rows looked at by one transaction: other callers wait for it
-TXID_MAX = 2**63 - 1
-_MOMENTS_PAGE = 10_000
-
-
-class Needs:
-    """Which rows the snapshots there are show; what it found out is remembered for one run."""
-
-    def __init__(self, tx: Transaction, until: int) -> None:
-        self._tx = tx
-        self._moments = self._read_moments(until)
-        self._rows: dict[int, PastRows] = {}
-        self._is_below: dict[tuple[int, int, int], bool] = {}
-
-    def shows(self, id: int, since: int, until: int) -> bool:
-        """Whether a snapshot of that time has this directory or file in it."""
-        moments = [moment for moment in self._moments if since <= moment.txid < until]
-        return any(ask_all(lambda moment: self._has(moment, id), moments))
-
-    def shows_content(self, id: int, since: int, until: int) -> bool:
-        """As `shows`, of the directory that had its children's rows below this id then."""
-        moments = [moment for moment in self._moments if since <= moment.txid < until]
-        return any(ask_all(lambda moment: self._has_content(moment, id), moments))
-
-    def has_any(self, since: int, until: int) -> bool:
-        """Whether there is a snapshot of that time, of whatever."""
-        return any(since <= moment.txid < until for moment in self._moments)
-
-    def has_root(self, id: int | None, since: int, until: int) -> bool:
-        """Whether there is a snapshot of this very inode of that time."""
-        return any(
-            moment.inode_id == id and since <= moment.txid < until for moment in self._moments
-        )
-
-    def shows_origin(self, id: int, pin: int, until: int) -> bool:
-        """Whether a snapshot has this directory while it had its origin there."""
-        moments = [moment for moment in self._moments if moment.txid < until]
-        return any(ask_all(lambda moment: self._has_origin(moment, id, pin), moments))
-
-    def shows_block(self, id: BlockId, until: int) -> bool:
-        """Whether a snapshot has a file that has this block."""
-        moments = [moment for moment in self._moments if moment.txid < until]
-        return any(ask_all(lambda moment: self._has_block(moment, id), moments))
-
-    def wishes_for_block(self, id: BlockId) -> dict[Moment, int]:
-        """The snapshots that have a file that has this block, and how many replicas it asks for."""
-        asked = ask_all(lambda moment: self._replication(moment, id), self._moments)
-        return {moment: count for moment, count in zip(self._moments, asked, strict=True) if count}
-
-    def _replication(self, moment: Moment, id: BlockId) -> int:
-        rows = self._at(moment.txid)
-        owners = [key[1] for key in rows.keys_of_id(Table.BLOCKS, id)]
-        shown = ask_all(lambda owner: self._has(moment, owner), owners)
-        files: list[Inode] = ask_all(
-            lambda owner: rows.get_by_id(Table.INODES, owner), itertools.compress(owners, shown)
-        )
-        return max((file.replication for file in files), default=0)
-
-    def _has_block(self, moment: Moment, id: BlockId) -> bool:
-        keys = self._at(moment.txid).keys_of_id(Table.BLOCKS, id)
-        return any(ask_all(lambda key: self._has(moment, key[1]), keys))
-
-    def _has_origin(self, moment: Moment, id: int, pin: int) -> bool:
-        inode: Inode | None = self._at(moment.txid).get_by_id(Table.INODES, id)
-        origin = None if inode is None else inode.origin
-        return origin is not None and origin.pin == pin and self._has(moment, id)
-
-    def _has_content(self, moment: Moment, id: int) -> bool:
-        owner = owner_of_content(self._at(moment.txid), id)
-        return owner is not None and self._has(moment, owner.id)
-
-    def _has(self, moment: Moment, id: int) -> bool:
-        """Whether the inode was at or below the root of the snapshot when it was taken."""
-        rows = self._at(moment.txid)
-        way: list[int] = []
-        while id != moment.inode_id:
-            way.append(id)
-            is_below = self._is_below.get((moment.txid, moment.inode_id, id))
-            if is_below is None:
-                inode: Inode | None = rows.get_by_id(Table.INODES, id) if id != ROOT_ID else None
-                parent = None if inode is None else parent_of(rows, inode)
-                if parent is not None:
-                    id = parent.id
-                    continue
-            break
-        else:
-            is_below = True
-        for passed in way:
-            self._is_below[moment.txid, moment.inode_id, passed] = bool(is_below)
-        return bool(is_below)
-
-    def _at(self, txid: int) -> PastRows:
-        rows = self._rows.get(txid)
-        if rows is None:
-            rows = self._rows[txid] = self._tx.at(txid)
-        return rows
-
-    def _read_moments(self, until: int) -> list[Moment]:
-        moments: list[Moment] = []
-        after = b""
-        while page := self._tx.scan(Table.MOMENTS, 0, after, _MOMENTS_PAGE):
-            moments += [moment for _, moment in page if moment.txid < until]
-            after = page[-1][0][2]
-            if len(page) < _MOMENTS_PAGE or moments[-1:] != [page[-1][1]]:
-                break
-        return moments
+CHANGES_KEPT_MS = 60_000  # notes that a snapshot was added or removed
+CHANGES_PAGE = 500
 
 
 @operation()
 def reclaim(tx: Transaction, id: InodeId) -> Looked:
     """Look at a batch of rows below a detached inode.
 
-    Nobody can reach these rows any more, so nobody conflicts over them.
+    No path leads to these rows any more, so no call conflicts over them.
     """
     key = orphan_key(id)
     orphan: Orphan | None = tx.get(key)
     if orphan is None:
         return NOTHING_LEFT
-    tx.covered = 0  # what goes from here is needed by nobody
+    tx.covered = 0  # no snapshot needs what goes from here
     until = orphan.until or tx.since(key)
-    needs = Needs(tx, TXID_MAX)
-    if orphan.kind is Kind.FILE:
-        count, last, kept, is_waiting = _reclaim_blocks(tx, id, orphan, needs, until)
-    else:
-        count, last, kept, is_waiting = _reclaim_children(tx, id, orphan, needs, until)
-    is_holding = orphan.is_holding or kept
+    needs = Needs(tx, until)
+    covered = needs.latest(TXID_MAX if orphan.covered == UNKNOWN else orphan.covered)
+    look = _reclaim_blocks if orphan.kind is Kind.FILE else _reclaim_children
+    count, last, holders, is_waiting = look(tx, id, orphan, needs, until, covered)
+    _hold(tx, id, until, holders)
+    is_holding = orphan.is_holding or bool(holders) or is_waiting
     if count == RECLAIM_BATCH:
         going_on = msgspec.structs.replace(orphan, until=until, after=last, is_holding=is_holding)
         tx.put(key, going_on)
@@ -186,24 +83,42 @@ def reclaim(tx: Transaction, id: InodeId) -> Looked:
     done = Looked(count, is_done=True)
     if orphan.is_attached:
         return done  # what it is attached to is held, and so is it
-    is_directory = orphan.kind is Kind.DIRECTORY
-    if is_holding or (is_directory and _is_needed(needs, id, orphan, until)):
+    if orphan.kind is Kind.DIRECTORY and not is_holding:
+        holder = _holder_of_directory(needs, id, orphan, until, covered)
+        if not holder:
+            return Looked(count, is_done=_end_directory(tx, id, orphan, needs, until))
+        _hold(tx, id, until, {holder})
+        is_holding = True
+    if is_holding:
         held = msgspec.structs.replace(
             orphan, until=until, after=b"", is_holding=False, is_waiting=is_waiting
         )
         tx.put_new(held_key(until, id), held)
-    elif is_directory:
-        return Looked(count, is_done=_end_directory(tx, id, orphan, needs, until))
     return done
 
 
-def _is_needed(needs: Needs, id: InodeId, orphan: Orphan, until: int) -> bool:
-    """Whether a snapshot shows a directory without children that was detached, or its origin."""
+def _hold(tx: Transaction, id: InodeId, until: int, holders: Iterable[int]) -> None:
+    """Have an orphan looked at again when one of these snapshots is deleted."""
+    for txid in holders:
+        key = hold_key(txid, id)
+        if tx.get(key) is None:
+            tx.put(key, Hold(until))
+
+
+def _holder_of_directory(
+    needs: Needs, id: InodeId, orphan: Orphan, until: int, covered: int
+) -> int:
+    """The latest snapshot that shows a directory without children that was detached, or its origin.
+
+    0: there is none.
+    """
+    if not covered:
+        return 0
     if orphan.origin_of:
         assert orphan.inode is not None
         assert orphan.inode.origin is not None
-        return needs.shows_origin(orphan.origin_of, orphan.inode.origin.pin, until)
-    return needs.shows_content(_content_of(id, orphan), 0, until)
+        return needs.holder_of_origin(orphan.origin_of, orphan.inode.origin.pin, until)
+    return needs.holder_of_content(_content_of(id, orphan), 0, until)
 
 
 def _end_directory(tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, until: int) -> bool:
@@ -246,11 +161,13 @@ def _end_totals(tx: Transaction, id: InodeId, inode: Inode, needs: Needs, until:
     Each NameNode adds to a part of them: a part that nobody has changed since the snapshot is no
     past row, but still there, and is what the snapshot shows.
     """
-    if inode.content_id and needs.shows(inode.id, 0, until):
+    holder = needs.holder_of(inode.id, 0, until) if inode.content_id else 0
+    if holder:
         left = Orphan(
             Kind.DIRECTORY, inode=msgspec.structs.replace(inode, origin=None), until=until
         )
         tx.put_new(held_key(until, id), left)
+        _hold(tx, id, until, {holder})
     else:
         tx.drop_totals(inode.id)
 
@@ -261,8 +178,7 @@ def reclaim_past(tx: Transaction, removal: Key, rows: Sequence[PastRow], is_last
     work: Removal | None = tx.get(removal)
     if work is None:
         return
-    txid, _ = PAIR.unpack(removal[2])
-    forget_unneeded(tx, txid, rows)
+    forget_unneeded(tx, rows)
     if is_last:
         tx.put(removal, Removal(work.deleted_ms, is_past_done=True))
     else:
@@ -272,16 +188,47 @@ def reclaim_past(tx: Transaction, removal: Key, rows: Sequence[PastRow], is_last
         tx.put(removal, reached)
 
 
-def forget_unneeded(tx: Transaction, txid: int, rows: Sequence[PastRow]) -> None:
-    """Forget those of some past rows that a snapshot of then has shown, and none does now."""
+def forget_unneeded(tx: Transaction, rows: Sequence[PastRow]) -> None:
+    """Forget those of some past rows that no snapshot shows; keep the others for one that does."""
     needs = Needs(tx, max((row.until for row in rows), default=0))
-    # What a roll-back itself has written may have been kept for the snapshot before it.
-    candidates = [row for row in rows if row.since <= txid + 1 and txid < row.until]
-    shown = ask_all(lambda row: _is_shown(needs, row), candidates)
-    forgotten = [row for row, is_shown in zip(candidates, shown, strict=True) if not is_shown]
-    _check_replicas(tx, forgotten)
-    for row in forgotten:
-        tx.forget_past(row.key, row.until)
+    holders = ask_all(lambda row: _holder_of(needs, row), rows)
+    found = list(zip(rows, holders, strict=True))
+    _check_replicas(tx, [row for row, holder in found if not holder])
+    for row, holder in found:
+        if not holder:
+            tx.forget_past(row.key, row.until)
+        elif holder != row.holder:
+            tx.rehold(row.key, row.until, holder)
+
+
+@operation()
+def note_lost_holder(tx: Transaction, txid: int) -> None:
+    """Past rows are kept for a snapshot that is not there: have them looked at."""
+    page = tx.scan(Table.REMOVALS, 0, PAIR.pack(txid, 0), 1)
+    is_known = bool(page) and PAIR.unpack(page[0][0][2])[0] == txid
+    key = removal_key(txid, 0)
+    if tx.get(key) is None and not is_known:
+        tx.put(key, Removal(tx.now_ms, until=txid))
+
+
+@operation()
+def forget_moment_changes(tx: Transaction) -> int:
+    """Remove a page of the notes that a moment was added or removed, if they are old enough.
+
+    Returns how many there were if there are more.  A NameNode that has not read them, since it
+    was stopped for longer, finds that they were removed, and reads all moments.
+    """
+    page = tx.scan(Table.MOMENT_CHANGES, 0, b"", CHANGES_PAGE)
+    old = [key for key, change in page if tx.now_ms - change.noted_ms > CHANGES_KEPT_MS]
+    if not old:
+        return 0
+    known: MomentChange | None = tx.get(FORGOTTEN_KEY)
+    forgotten = max(tx.since(key) for key in old)
+    for key in old:
+        tx.delete(key)
+    if known is None or known.forgotten_txid < forgotten:
+        tx.put(FORGOTTEN_KEY, MomentChange(tx.now_ms, forgotten_txid=forgotten))
+    return len(page) if len(page) == CHANGES_PAGE == len(old) else 0
 
 
 def _check_replicas(tx: Transaction, forgotten: Iterable[PastRow]) -> None:
@@ -310,38 +257,56 @@ def _replication_now(tx: Transaction, file: Inode) -> int:
     return 0 if now is None else now.replication
 
 
-def _is_shown(needs: Needs, row: PastRow) -> bool:
+def _holder_of(needs: Needs, row: PastRow) -> int:
+    """The latest snapshot that shows a past row; 0: there is none."""
     table, id, _ = row.key
     if table == Table.IDENTITIES:
-        return needs.has_any(row.since, row.until)
-    if table == Table.INODES and needs.has_root(row.id, row.since, row.until):
-        return True
+        latest = needs.latest(row.until - 1)
+        return latest if latest >= row.since else 0
     if table in (Table.INODES, Table.WHITEOUTS, Table.MARKS):
-        return needs.shows_content(id, row.since, row.until)
-    return needs.shows(id, row.since, row.until)
+        holder = needs.holder_of_content(id, row.since, row.until)
+        if table == Table.INODES and row.id is not None:
+            holder = max(holder, needs.holder_of_root(row.id, row.since, row.until))
+        return holder
+    return needs.holder_of(id, row.since, row.until)
 
 
 @operation()
-def release_orphans(tx: Transaction, removal: Key, until: int) -> Looked:
-    """Have a batch of held orphans looked at again; with the last, all is done."""
+def release_orphans(tx: Transaction, removal: Key) -> Looked:
+    """Have a batch of orphans that were held for a deleted snapshot looked at again.
+
+    With the last of them, all is done that the snapshot has left.
+    """
     work: Removal | None = tx.get(removal)
     if work is None:
         return NOTHING_LEFT
     txid, _ = PAIR.unpack(removal[2])
-    after = work.b or PAIR.pack(txid, TXID_MAX)
-    page = tx.scan(Table.HELD, 0, after, RECLAIM_BATCH)
-    for key, orphan in page:
-        detached, _ = PAIR.unpack(key[2])
-        if detached > until:
-            break
-        look_again(tx, key, orphan)
-    else:
-        if len(page) == RECLAIM_BATCH:
-            progress = Removal(work.deleted_ms, b=page[-1][0][2], is_past_done=True)
-            tx.put(removal, progress)
-            return Looked(len(page), is_done=False)
+    page: list[tuple[Key, Hold]] = tx.scan(Table.HOLDS, txid, work.b, RECLAIM_BATCH)
+    places = [
+        (orphan_key(id), held_key(hold.until, id))
+        for key, hold in page
+        for id in NUMBER.unpack(key[2])
+    ]
+    tx.need(key for place in places for key in place)
+    for (key, _), place in zip(page, places, strict=True):
+        tx.delete(key)
+        _look_at(tx, *place)
+    if len(page) == RECLAIM_BATCH:
+        tx.put(removal, Removal(work.deleted_ms, b=page[-1][0][2], is_past_done=True))
+        return Looked(len(page), is_done=False)
     tx.delete(removal)
     return Looked(len(page), is_done=True)
+
+
+def _look_at(tx: Transaction, key: Key, held: Key) -> None:
+    """Have an orphan looked at from its beginning, if it is there still."""
+    orphan: Orphan | None = tx.get(key)
+    if orphan is not None:
+        tx.put(key, msgspec.structs.replace(orphan, after=b"", is_holding=False))
+        return
+    orphan = tx.get(held)
+    if orphan is not None:
+        look_again(tx, held, orphan)
 
 
 class Progress(NamedTuple):
@@ -349,53 +314,72 @@ class Progress(NamedTuple):
 
     looked: int  # how many rows were looked at
     last: bytes  # of them
-    is_holding: bool  # one of them has to stay
+    holders: set[int]  # the latest snapshots that show those that have to stay
     is_waiting: bool = False  # one of them is still to be finished by DataNodes
 
 
 def _reclaim_blocks(
-    tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, until: int
+    tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, until: int, covered: int
 ) -> Progress:
     rows: list[tuple[Key, Block]] = tx.scan(Table.BLOCKS, id, orphan.after, RECLAIM_BATCH)
-    shown = ask_all(lambda row: needs.shows_block(row[1].id, until), rows)
+
+    def holder_of(row: tuple[Key, Block]) -> int:
+        key, block = row
+        is_newer = tx.since(key) > covered and not block.held_bytes
+        return 0 if is_newer else needs.holder_of_block(block.id, until)
+
+    holders = ask_all(holder_of, rows)
     waited = ask_all(lambda row: is_waited_for(tx, *row), rows)
-    gone = [row for n, row in enumerate(rows) if not shown[n] and not waited[n]]
+    gone = [row for n, row in enumerate(rows) if not holders[n] and not waited[n]]
     need_replicas(tx, [block.id for _, block in gone])
     need_checks(tx, [block.id for _, block in gone])
     for key, block in gone:
         tx.delete(key)
         discard_block(tx, block)
-    return Progress(len(rows), rows[-1][0][2] if rows else b"", len(gone) < len(rows), any(waited))
+    last = rows[-1][0][2] if rows else b""
+    return Progress(len(rows), last, {each for each in holders if each}, any(waited))
 
 
 def _reclaim_children(
-    tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, until: int
+    tx: Transaction, id: InodeId, orphan: Orphan, needs: Needs, until: int, covered: int
 ) -> Progress:
     content = _content_of(id, orphan)
     rows: list[tuple[Key, Inode]] = tx.scan(Table.INODES, content, orphan.after, RECLAIM_BATCH)
     tx.need(_keys_beside(inode for _, inode in rows))
+    covers = [max(covered, needs.latest(inode.covered_txid)) for _, inode in rows]
 
-    def is_shown(row: tuple[Key, Inode]) -> bool:
-        since = tx.since(row[0])
-        return needs.has_root(row[1].id, since, until) or needs.shows_content(content, since, until)
+    def holder_of(n: int) -> int:
+        key, inode = rows[n]
+        since = tx.since(key)
+        if since > covers[n]:
+            return 0
+        holder = needs.holder_of_root(inode.id, since, until)
+        return max(holder, needs.holder_of_content(content, since, until))
 
-    shown = ask_all(is_shown, rows)
-    for (key, inode), is_needed in zip(rows, shown, strict=True):
+    holders = ask_all(holder_of, range(len(rows)))
+    for (key, inode), covering, holder in zip(rows, covers, holders, strict=True):
         if inode.under_construction:
             leases.remove(tx, inode.id)
             detach_open_block(tx, inode)
         if inode.is_snapshottable:
             forget_snapshottable(tx, inode)
-        if is_needed and not inode.is_directory:
+        if holder and not inode.is_directory:
             continue
-        if not is_needed:
+        if not holder:
             tx.delete(key)
-            forget_identity(tx, inode, lambda since: needs.has_any(since, TXID_MAX))
+            forget_identity(tx, inode, needs.holder_since)
         if inode.is_directory or inode.block_count:
-            below = Orphan(inode.kind, 0, inode, until=until, is_attached=is_needed)
+            below = Orphan(
+                inode.kind,
+                inode=inode,
+                until=until,
+                is_attached=bool(holder),
+                covered=covering,
+            )
             tx.get(orphan_key(inode.children_id))
             tx.put(orphan_key(inode.children_id), below)
-    return Progress(len(rows), rows[-1][0][2] if rows else b"", any(shown))
+    last = rows[-1][0][2] if rows else b""
+    return Progress(len(rows), last, {each for each in holders if each})
 
 
 def _content_of(id: InodeId, orphan: Orphan) -> int:

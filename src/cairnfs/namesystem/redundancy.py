@@ -26,10 +26,10 @@ from cairnfs.blocks.records import (
 from cairnfs.blocks.reports import replicas_of
 from cairnfs.namesystem.inodes import Inode
 from cairnfs.namesystem.lookup import ROOT_KEY, way_to
+from cairnfs.namesystem.needs import TXID_MAX, Needs
 from cairnfs.namesystem.orphans import Orphan
 from cairnfs.namesystem.policy_attribute import POLICY_UNSPECIFIED
 from cairnfs.namesystem.policy_changes import is_used, policy_id_at
-from cairnfs.namesystem.reclaim import TXID_MAX, Needs
 from cairnfs.store.schema import Table
 from cairnfs.transaction.calls import operation
 from cairnfs.transaction.rows import ask_all
@@ -148,7 +148,8 @@ def _inspect(
     replicas = replicas_of(tx, block_id)
     replication = max(file.replication for file in files)
     if any(file.held_replication > replication for file in files):
-        replication = max([replication, *needs().wishes_for_block(block_id).values()])
+        wishes = needs().wishes_for_block(block_id)
+        replication = max([replication, *(wish.replication for wish in wishes)])
     return BlockFacts(
         newest[1],
         replication,

@@ -24,9 +24,9 @@ Range = tuple[int, int]
 
 
 @operation()
-def reclaim_some_past(tx: Transaction, txid: int, rows: Sequence[PastRow]) -> None:
-    """Forget those of some past rows that nobody needs since a snapshot of this TxID is gone."""
-    forget_unneeded(tx, txid, rows)
+def reclaim_some_past(tx: Transaction, rows: Sequence[PastRow]) -> None:
+    """As `reclaim_past`, of some of the past rows that were kept for a deleted snapshot."""
+    forget_unneeded(tx, rows)
 
 
 @operation()

@@ -75,7 +75,7 @@ def create_root_snapshot(tx: Transaction, caller: Caller, name: str) -> RootSnap
     check_name(name, _ROOT)
     check_may_add(tx, lookup, root, name)
     take(tx, lookup, note_allowed(tx, lookup, root), name.encode())
-    note_latest(tx)
+    note_latest(tx, tx.txid)
     taken = RootSnapshot(name.encode(), tx.txid, tx.now_ms, caller.user, root.is_snapshottable)
     tx.put(ROOT_SNAPSHOT_KEY, taken)
     return taken

@@ -16,11 +16,11 @@ from cairnfs.errors import FileNotFoundException, SnapshotException
 from cairnfs.namesystem.inodes import Inode, InodeId, Kind
 from cairnfs.namesystem.layers import copied
 from cairnfs.namesystem.lookup import path_of, resolve_to_read
+from cairnfs.namesystem.needs import Needs
 from cairnfs.namesystem.orphans import Orphan
 from cairnfs.namesystem.paths import FsPath
 from cairnfs.namesystem.permissions import Access, Caller, check_access
 from cairnfs.namesystem.quotas import charged_space
-from cairnfs.namesystem.reclaim import Needs
 from cairnfs.namesystem.snapshot_records import Snapshot
 from cairnfs.store.base import Count
 from cairnfs.store.schema import NUMBER, PAIR, Key, Table
@@ -100,11 +100,12 @@ def _exclusive(tx: Transaction, since: int) -> dict[tuple[int, int], int]:
         if any(_is_live(tx, key) for key, _ in tx.list_by_id(Table.BLOCKS, block.id)):
             continue
         wishes = needs.wishes_for_block(block.id)
-        for moment in wishes:
-            others = [count for other, count in wishes.items() if other != moment]
+        most = max(replication, *(wish.replication for wish in wishes)) if wishes else 0
+        for n, wish in enumerate(wishes):
+            others = [other.replication for m, other in enumerate(wishes) if m != n]
             left = max(replication, *others) if others else 0
-            place = (moment.txid, moment.inode_id)
-            freed_bytes = block.replica_bytes * (max(replication, *wishes.values()) - left)
+            place = (wish.txid, wish.inode_id)
+            freed_bytes = block.replica_bytes * (most - left)
             held[place] = held.get(place, 0) + freed_bytes
     return held
 

@@ -54,7 +54,7 @@ from cairnfs.namesystem.status import describe, status_of
 from cairnfs.store.base import Count
 from cairnfs.store.schema import NUMBER, Table
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.moments import LATEST_KEY, Moment, moment_key
+from cairnfs.transaction.moments import LATEST_KEY, Moment, add_moment, moment_key, remove_moment
 from cairnfs.transaction.transaction import Transaction
 
 SNAPSHOTS_MAX = 65_536  # of one directory, as in HDFS
@@ -128,7 +128,7 @@ def create_snapshots(
         check_may_add(tx, lookup, inode, name)
         take(tx, lookup, inode, name.encode())
         taken[inode.id] = lookup.path.child(DOT_SNAPSHOT).child(name.encode()).text
-    note_latest(tx)
+    note_latest(tx, tx.txid)
     return tuple(taken.values())
 
 
@@ -287,9 +287,7 @@ def remove(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> Inode:
     key = snapshot_key(inode.id, name)
     snapshot: Snapshot = tx.get(key)
     tx.delete(key)
-    moment = moment_key(snapshot.txid, inode.id)
-    tx.get(moment)
-    tx.delete(moment)
+    remove_moment(tx, snapshot.txid, inode.id)
     left = msgspec.structs.replace(inode, snapshots=inode.snapshots - 1)
     tx.put(key_of(inode), left)
     tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE_LESS)
@@ -310,7 +308,7 @@ def take_as_it_was(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> 
     check_may_add(tx, lookup, inode, name)
     tx.covered = max(tx.covered or 0, before)
     taken = _note(tx, lookup, inode, name.encode(), before)
-    note_latest(tx)
+    note_latest(tx, before)
     return taken, name
 
 
@@ -322,18 +320,19 @@ def take(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes) -> None:
 
 def _note(tx: Transaction, lookup: Lookup, inode: Inode, name: bytes, txid: int) -> Inode:
     """Write down a snapshot; the inode that knows of it."""
-    taken = msgspec.structs.replace(inode, covered_txid=tx.txid, snapshots=inode.snapshots + 1)
+    taken = msgspec.structs.replace(inode, covered_txid=txid, snapshots=inode.snapshots + 1)
     snapshot = Snapshot(txid, tx.now_ms, taken, inheritance.entering(lookup))
     tx.put(snapshot_key(inode.id, name), snapshot)
-    tx.put_new(moment_key(txid, inode.id), Moment(txid, inode.id, name))
+    add_moment(tx, inode.id, Moment(txid, inode.id, name), is_new=txid == tx.known_txid)
     tx.add_to_each([ancestor.id for ancestor in lookup.ancestors], _ONE)
     return taken
 
 
-def note_latest(tx: Transaction) -> None:
-    """No snapshot is later than this transaction."""
-    tx.get(LATEST_KEY)
-    tx.put(LATEST_KEY, Moment(tx.txid))
+def note_latest(tx: Transaction, txid: int) -> None:
+    """No snapshot is later than this TxID."""
+    known: Moment | None = tx.get(LATEST_KEY)
+    if known is None or known.txid < txid:
+        tx.put(LATEST_KEY, Moment(txid))
 
 
 def check_may_add(tx: Transaction, lookup: Lookup, inode: Inode, name: str) -> None:

@@ -55,7 +55,7 @@ def set_storage_policy(tx: Transaction, caller: Caller, path: FsPath, name: str)
         )
     note_choice(tx, lookup, policy_id_of(lookup), policy.id)
     set_policy(tx, lookup, policy.id)
-    mark(tx, lookup.inodes, GUARDED)
+    _mark_if_foreign(tx, lookup)
 
 
 @operation()
@@ -64,7 +64,7 @@ def unset_storage_policy(tx: Transaction, caller: Caller, path: FsPath) -> None:
     lookup, _ = _resolve_to_choose(tx, caller, path)
     note_choice(tx, lookup, policy_id_of(lookup), policy_id_at(lookup.inodes[:-1]))
     unset_policy(tx, lookup)
-    mark(tx, lookup.inodes, GUARDED)
+    _mark_if_foreign(tx, lookup)
 
 
 @operation(stored_reply=NoneType)
@@ -85,6 +85,13 @@ def _resolve_to_choose(tx: Transaction, caller: Caller, path: FsPath) -> tuple[L
         raise FileNotFoundException(f"File/Directory does not exist: {lookup.path}")
     check_access(caller, inode, Access.WRITE, lookup.path)
     return lookup, inode
+
+
+def _mark_if_foreign(tx: Transaction, lookup: Lookup) -> None:
+    """Have a roll-back of a directory of another user find what was chosen for this one's."""
+    root, owner = lookup.inodes[0], lookup.inodes[-1].owner
+    if any(above.owner not in (owner, root.owner) for above in lookup.ancestors):
+        mark(tx, lookup.inodes, GUARDED)
 
 
 def _describe(policy: StoragePolicy) -> str:

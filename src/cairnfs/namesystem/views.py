@@ -24,7 +24,7 @@ from cairnfs.namesystem.snapshots import note_latest
 from cairnfs.namesystem.tree_attributes import Inherited, entering
 from cairnfs.store.schema import NUMBER, PAIR, Key, Table
 from cairnfs.transaction.calls import operation
-from cairnfs.transaction.moments import Moment, moment_key
+from cairnfs.transaction.moments import Moment, add_moment, remove_moment
 from cairnfs.transaction.records import register
 from cairnfs.transaction.rows import Rows
 from cairnfs.transaction.transaction import Transaction
@@ -89,7 +89,7 @@ def open_view(
         held_txid = tx.txid
         covered = msgspec.structs.replace(held, covered_txid=held_txid)
         tx.put(key_of(held), covered)
-        note_latest(tx)
+        note_latest(tx, tx.txid)
         root = covered if held is root else root
     view = View(
         tx.next_inode_id(),
@@ -102,7 +102,8 @@ def open_view(
         entering(lookup),
         label,
     )
-    tx.put_new(moment_key(held_txid, view.number), Moment(held_txid, held.id))
+    is_new = tx.known_txid == held_txid
+    add_moment(tx, view.number, Moment(held_txid, held.id), is_new=is_new)
     tx.put_new(view_key(view.number), view)
     return view
 
@@ -203,9 +204,7 @@ def _check_same_moment(lookup: Lookup, txid: int, held_txid: int) -> None:
 
 def _close(tx: Transaction, view: View) -> None:
     tx.delete(view_key(view.number))
-    moment = moment_key(view.txid, view.number)
-    tx.get(moment)
-    tx.delete(moment)
+    remove_moment(tx, view.txid, view.number)
     tx.put_new(removal_key(view.txid, view.number), Removal(tx.now_ms, until=view.txid))
 
 

@@ -56,6 +56,10 @@ Who passes on a million rows has no time to make a `Row` of each.
 """
 
 
+EVERY_TIME = -(1 << 62)
+"""As a TxID to look at: at any time.  Only rows by their ids are found so, all their versions."""
+
+
 class PastRow(NamedTuple):
     """A version that was current from TxID `since` on, and no more from `until` on."""
 
@@ -64,6 +68,7 @@ class PastRow(NamedTuple):
     since: int
     id: int | None
     data: bytes
+    holder: int = 0  # the TxID of the snapshot for which it is kept, the latest that needs it
 
 
 class Scan(NamedTuple):
@@ -368,6 +373,10 @@ class Store(Protocol):
         """Forget up to `limit` replies that nobody will ask for any more; how many it were."""
         ...
 
+    async def scan_table(self, table: int, after: tuple[int, bytes], limit: int) -> list[Row]:
+        """Rows of a whole table in the order of their keys, behind `(a, b)`."""
+        ...
+
     async def count_rows(self, table: int) -> int:
         """How many rows a table has; it looks at each, and lets others work meanwhile.
 
@@ -383,8 +392,17 @@ class Store(Protocol):
         """As `count_rows`, with rows that carry the same id counted once: files share blocks."""
         ...
 
-    async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:
-        """Past rows in the order of `(until, key)`, behind `after`, up to `until`."""
+    async def scan_past(
+        self, holder: int, after: tuple[int, Key], until: int, limit: int
+    ) -> list[PastRow]:
+        """Past rows kept for a snapshot, in the order of `(until, key)`, behind `after`.
+
+        Those that were superseded up to `until`.
+        """
+        ...
+
+    async def past_holders(self) -> list[int]:
+        """The TxIDs of the snapshots for which past rows are kept, in order."""
         ...
 
     async def count_past(self) -> int:

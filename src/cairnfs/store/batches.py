@@ -29,6 +29,15 @@ class Keep(NamedTuple):
 
     key: Key
     order: int
+    holder: int  # the TxID of the snapshot that needs it
+
+
+class Rehold(NamedTuple):
+    """A past row is kept for another snapshot from now on."""
+
+    key: Key
+    until: int
+    holder: int
 
 
 class Touch:
@@ -40,7 +49,7 @@ class Touch:
         self, id: int, counts: Sequence[int], mtime_ms: int, order: int, covered: int = 0
     ) -> None:
         """An `order` of 0 leaves its time alone.  What the totals were before goes to the past if
-        it is as old as `covered`."""
+        it is as old as `covered`, the TxID of the snapshot that needs it."""
         self.id = id
         self.counts = counts
         self.mtime_ms = mtime_ms
@@ -90,6 +99,7 @@ class Batch:
     touches: list[Touch] = field(default_factory=list)
     drops: list[int] = field(default_factory=list)  # directories whose totals go
     forgets: list[tuple[Key, int]] = field(default_factory=list)  # past rows: key, until
+    reholds: list[Rehold] = field(default_factory=list)
     bounds: list[Bound] = field(default_factory=list)
     replies: list[StoredReply] = field(default_factory=list)
     knows_its_rows: bool = False

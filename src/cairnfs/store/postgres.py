@@ -62,9 +62,19 @@ _COUNT_EACH = "SELECT a, count(*) FROM records WHERE t = $1 GROUP BY a"
 _COUNT_IDS = (
     "SELECT count(*) FROM (SELECT DISTINCT id FROM records WHERE t = $1 AND id IS NOT NULL) ids"
 )
+_SCAN_TABLE = (
+    "SELECT a, b, since, data FROM records WHERE t = $1 AND (a, b) > ($2, $3)"
+    " ORDER BY t, a, b LIMIT $4"
+)
 _SCAN_PAST = (
-    "SELECT t, a, b, until, since, id, data FROM past WHERE until <= $5"
+    "SELECT t, a, b, until, since, id, data, holder FROM past WHERE holder = $7 AND until <= $5"
     " AND (until, t, a, b) > ($1, $2, $3, $4) ORDER BY until, t, a, b LIMIT $6"
+)
+# From one to the next by the index: there are many rows for each.
+_PAST_HOLDERS = (
+    "WITH RECURSIVE found (holder) AS ((SELECT min(holder) FROM past) UNION ALL"
+    " SELECT (SELECT min(p.holder) FROM past p WHERE p.holder > found.holder) FROM found"
+    " WHERE found.holder IS NOT NULL) SELECT holder FROM found WHERE holder IS NOT NULL"
 )
 _RESERVE = "UPDATE counters SET next = next + $2 WHERE name = $1 RETURNING next - $2"
 _DROP_REPLIES = (
@@ -194,6 +204,10 @@ class PostgresStore:
             "send the call again, as a retry"
         )
 
+    async def scan_table(self, table: int, after: tuple[int, bytes], limit: int) -> list[Row]:
+        found = await self.fetch(_SCAN_TABLE, table, *after, limit)
+        return [Row((table, a, b), since, data) for a, b, since, data in found]
+
     async def count_rows(self, table: int) -> int:
         ((count,),) = await self.fetch("SELECT count(*) FROM records WHERE t = $1", table)
         return int(count)
@@ -205,9 +219,14 @@ class PostgresStore:
         ((count,),) = await self.fetch(_COUNT_IDS, table)
         return int(count)
 
-    async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:
-        found = await self.fetch(_SCAN_PAST, after[0], *after[1], until, limit)
+    async def scan_past(
+        self, holder: int, after: tuple[int, Key], until: int, limit: int
+    ) -> list[PastRow]:
+        found = await self.fetch(_SCAN_PAST, after[0], *after[1], until, limit, holder)
         return [PastRow((t, a, b), *rest) for t, a, b, *rest in found]
+
+    async def past_holders(self) -> list[int]:
+        return [holder for (holder,) in await self.fetch(_PAST_HOLDERS)]
 
     async def count_past(self) -> int:
         ((count,),) = await self.fetch("SELECT count(*) FROM past")

@@ -90,6 +90,7 @@ CREATE FUNCTION cairn_commit(
     member_id integer, member_epoch bigint, member_batch bigint,
     read_t integer[], read_a bigint[], read_b bytea[], read_since bigint[],
     keep_t integer[], keep_a bigint[], keep_b bytea[], keep_order integer[],
+    keep_holder bigint[],
     delete_t integer[], delete_a bigint[], delete_b bytea[],
     new_t integer[], new_a bigint[], new_b bytea[],
     new_id bigint[], new_order integer[], new_data bytea[],
@@ -99,6 +100,8 @@ CREATE FUNCTION cairn_commit(
     touch_entries bigint[], touch_space bigint[], touch_covered bigint[],
     drop_id bigint[],
     forget_t integer[], forget_a bigint[], forget_b bytea[], forget_until bigint[],
+    rehold_t integer[], rehold_a bigint[], rehold_b bytea[], rehold_until bigint[],
+    rehold_holder bigint[],
     reply_client bytea[], reply_calls text[], reply_data bytea[],
     reply_expires bigint,
     empty_t integer[], empty_a bigint[],
@@ -125,10 +128,11 @@ BEGIN
     END IF;
 
     IF keep_t IS NOT NULL THEN
-        INSERT INTO past (t, a, b, until, since, id, data)
-            SELECT r.t, r.a, r.b, base_ + u.o, r.since, r.id, r.data
-            FROM (SELECT unnest(keep_t), unnest(keep_a), unnest(keep_b), unnest(keep_order))
-                u (t, a, b, o)
+        INSERT INTO past (t, a, b, until, since, id, data, holder)
+            SELECT r.t, r.a, r.b, base_ + u.o, r.since, r.id, r.data, u.holder
+            FROM (SELECT unnest(keep_t), unnest(keep_a), unnest(keep_b), unnest(keep_order),
+                         unnest(keep_holder))
+                u (t, a, b, o, holder)
             JOIN records r ON r.t = u.t AND r.a = u.a AND r.b = u.b;
     END IF;
 
@@ -165,13 +169,14 @@ BEGIN
 
     IF touch_covered IS NOT NULL THEN
         -- Totals as they were, one row for each shard.
-        INSERT INTO past (t, a, b, until, since, id, data)
+        INSERT INTO past (t, a, b, until, since, id, data, holder)
             SELECT 100, s.id, int4send(s.shard), base_ + 1, s.changed, NULL,
                 convert_to(ARRAY[
                     s.mtime_ms, s.touched, s.children, s.files, s.directories, s.symlinks,
                     s.length_bytes, s.space_bytes, s.ssd_bytes, s.disk_bytes, s.archive_bytes,
                     s.provided_bytes, s.nvdimm_bytes, s.inodes, s.snapshots,
-                    s.reserved_bytes]::text, 'UTF8')
+                    s.reserved_bytes]::text, 'UTF8'),
+                u.covered
             FROM (SELECT unnest(touch_id), unnest(touch_covered), shard_) u (id, covered, shard)
             JOIN totals s ON s.id = u.id AND s.shard = u.shard
             WHERE s.changed <= u.covered;
@@ -231,6 +236,13 @@ BEGIN
         DELETE FROM past p
             USING (SELECT unnest(forget_t), unnest(forget_a), unnest(forget_b),
                           unnest(forget_until)) u (t, a, b, until)
+            WHERE p.t = u.t AND p.a = u.a AND p.b = u.b AND p.until = u.until;
+    END IF;
+
+    IF rehold_t IS NOT NULL THEN
+        UPDATE past p SET holder = u.holder
+            FROM (SELECT unnest(rehold_t), unnest(rehold_a), unnest(rehold_b),
+                         unnest(rehold_until), unnest(rehold_holder)) u (t, a, b, until, holder)
             WHERE p.t = u.t AND p.a = u.a AND p.b = u.b AND p.until = u.until;
     END IF;
 

@@ -37,6 +37,15 @@ MIGRATIONS: dict[int, str] = {
     # Files are charged by their storage policies, and their rows say by which.  A function more.
     7: "SELECT",
     8: "SELECT",  # the other engine has changed
+    # Past rows are found by the snapshot for which they are kept.  Each is kept for the latest
+    # moment that it was current at, wherever that is of: when that is removed, it is looked at
+    # who needs the row.  One that was current at no moment is needed by none.
+    9: "DROP INDEX past_by_until; ALTER TABLE past ADD holder bigint NOT NULL DEFAULT 0;"
+    " UPDATE past p SET holder = coalesce((SELECT max(m.txid) FROM (SELECT"
+    " ('x' || encode(substr(b, 1, 8), 'hex'))::bit(64)::bigint AS txid FROM records"
+    " WHERE t = 13 AND a = 0) m WHERE m.txid >= p.since AND m.txid < p.until), 0);"
+    " DELETE FROM past WHERE holder = 0;"
+    " CREATE INDEX past_by_holder ON past (holder, until, t, a, b)",
 }
 """`version -> script` that brings the tables of that version to the next one."""
 

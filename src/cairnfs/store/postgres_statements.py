@@ -31,7 +31,7 @@ from cairnfs.store.schema import REPLY_RETENTION_MS, Key
 # of an array.
 _READS = "TIBI"
 _OUTCOME = "TIITI"
-_CHANGES = f"TIBTTIB{2 * 'TIBITB'}IITIIIITIBIBSBN"
+_CHANGES = f"TIBTITIB{2 * 'TIBITB'}IITIIIITIBITIBIIBSBN"
 _COMMIT = f"NNNNN{_READS}{_CHANGES}{_OUTCOME}"
 _CHECK = f"NN{_READS}{_OUTCOME}"
 _CASTS = {"T": "::text::integer[]", "I": "::text::bigint[]", "B": "::text::bytea[]"}
@@ -106,10 +106,10 @@ _PARTS = {
         " FROM unnest({0}::text::integer[], {1}::text::bigint[], {2}::text::bigint[])"
         " WITH ORDINALITY u (t, id, txid, n)"
         " CROSS JOIN LATERAL (SELECT a, b, since, data, 0::bigint AS until FROM records"
-        " WHERE id = u.id AND t = u.t AND id IS NOT NULL AND since <= u.txid"
+        " WHERE id = u.id AND t = u.t AND id IS NOT NULL AND since <= abs(u.txid)"
         " UNION ALL SELECT a, b, since, data, until FROM past"
         " WHERE id = u.id AND t = u.t AND id IS NOT NULL AND until > u.txid"
-        " AND since <= u.txid) r"
+        " AND since <= abs(u.txid)) r"  # see EVERY_TIME
     ),
     _PAST_SCANS: (
         "SELECT {part}, u.n, r.until, r.b, r.since, r.data, NULL::bigint[]"
@@ -320,7 +320,7 @@ def change_arguments(batch: Batch) -> list[Any]:
     """Those of `cairn_commit` that tell what is to be changed; an empty list goes as NULL."""
     new = [put for put in batch.puts if not put.replaces]
     changed = [put for put in batch.puts if put.replaces] if len(new) < len(batch.puts) else []
-    arguments = _keyed(batch.keeps, 1)
+    arguments = _keyed(batch.keeps, 2)
     arguments += zip(*batch.deletes, strict=True) if batch.deletes else (None,) * 3
     for puts in (new, changed):
         if puts:
@@ -333,6 +333,7 @@ def change_arguments(batch: Batch) -> list[Any]:
     arguments += _touches(batch.touches)
     arguments.append(batch.drops or None)
     arguments += _keyed(batch.forgets, 1)
+    arguments += _keyed(batch.reholds, 2)
     arguments += _replies(batch)
     arguments.append(batch.now_ms + REPLY_RETENTION_MS)
     return _as_text(arguments, _CHANGES)

@@ -24,8 +24,9 @@ CREATE INDEX records_by_id ON records (id, t) WHERE id IS NOT NULL;
 CREATE TABLE past (
     t integer NOT NULL, a bigint NOT NULL, b bytea NOT NULL,
     until bigint NOT NULL, since bigint NOT NULL, id bigint, data bytea NOT NULL,
+    holder bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (t, a, b, until));
-CREATE INDEX past_by_until ON past (until, t, a, b);
+CREATE INDEX past_by_holder ON past (holder, until, t, a, b);
 CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL;
 
 -- One row for each directory and each NameNode that ever touched it.

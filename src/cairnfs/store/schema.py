@@ -30,6 +30,8 @@
 | SATISFIED     | 0            |               |              | how much of that was done         |
 | VIEWS         | 0            | number        |              | moments held for who reads all    |
 | BALANCING     | 0            |               |              | that DataNodes are to be balanced |
+| HOLDS         | TxID         | orphan's id   |              | orphans that this snapshot needs  |
+| MOMENT_CHANGES| 0            | TxID, inode   |              | moments that came late, or went   |
 | MARKS         | content id   | inode id      |              | the way to what a roll-back keeps |
 
 `INDEX` and `NUMBER` pack a block's index and an id so that byte order is number order; `PAIR`
@@ -42,7 +44,7 @@ import enum
 import struct
 from typing import Final
 
-SCHEMA_VERSION: Final = 9
+SCHEMA_VERSION: Final = 10
 
 Key = tuple[int, int, bytes]
 """`(table, a, b)`; keys of one table and one `a` are listed in order of `b`."""
@@ -80,6 +82,8 @@ class Table(enum.IntEnum):
     VIEWS = 26
     BALANCING = 27
     MARKS = 28
+    MOMENT_CHANGES = 29
+    HOLDS = 30
     TOTALS = 100  # of past rows only
 
 

@@ -54,11 +54,19 @@ _SELECT_SCAN = (
     "SELECT b, since, data FROM records WHERE t = ? AND a = ? AND b > ? ORDER BY b LIMIT ?"
 )
 _SELECT_TOTALS = f"SELECT mtime_ms, touched, changed, {_SUM_COLUMNS} FROM totals WHERE id = ?"
-_FORGET = "DELETE FROM past WHERE t = ? AND a = ? AND b = ? AND until = ?"
 _SCAN_PAST = (
-    "SELECT t, a, b, until, since, id, data FROM past INDEXED BY past_by_until"
-    " WHERE until >= ?1 AND until <= ?5 AND (until, t, a, b) > (?1, ?2, ?3, ?4)"
+    "SELECT t, a, b, until, since, id, data, holder FROM past INDEXED BY past_by_holder"
+    " WHERE holder = ?7 AND until >= ?1 AND until <= ?5 AND (until, t, a, b) > (?1, ?2, ?3, ?4)"
     " ORDER BY until, t, a, b LIMIT ?6"
+)
+# From one to the next by the index: there are many rows for each.
+_PAST_HOLDERS = (
+    "WITH RECURSIVE found (holder) AS (SELECT min(holder) FROM past UNION ALL"
+    " SELECT (SELECT min(p.holder) FROM past p WHERE p.holder > found.holder) FROM found"
+    " WHERE found.holder IS NOT NULL) SELECT holder FROM found WHERE holder IS NOT NULL"
+)
+_SCAN_TABLE = (
+    "SELECT a, b, since, data FROM records WHERE t = ? AND (a, b) > (?, ?) ORDER BY a, b LIMIT ?"
 )
 _SELECT_VERSION = "SELECT t, a, b, since FROM records WHERE t = ? AND a = ? AND b = ?"
 _COUNT_REST = "SELECT count(*) FROM records WHERE t = ? AND (a, b) > (?, ?)"
@@ -172,56 +180,67 @@ class SqliteStore:
         self._validate(batch)
         base = self._commits.txid
         change = change_of(batch, base, *self._kept(batch, base))
-        if journal and not (batch.drops or batch.empties or batch.bounds or batch.forgets):
+        if journal and not (batch.empties or batch.bounds):
             self._commits.journal(change, [put.key for put in batch.puts if not put.replaces])
         else:
             with self._commits.to_tables(change) as db:
-                if batch.drops:
-                    db.executemany("DELETE FROM totals WHERE id = ?", [(id,) for id in batch.drops])
-                if batch.forgets:
-                    db.executemany(_FORGET, [(*key, until) for key, until in batch.forgets])
                 self._check_outcome(db, batch)
         for reply in batch.replies:
             self._known_calls.note(reply.client_id, reply.calls)
         return base
 
-    def _kept(self, batch: Batch, base: int) -> tuple[list[PastRow], list[tuple[Key, int]]]:
-        """What a batch supersedes and a snapshot needs; of what the tables have, its end alone."""
+    def _kept(self, batch: Batch, base: int) -> tuple[list[PastRow], list[tuple[Key, int, int]]]:
+        """What a batch supersedes and a snapshot needs.
+
+        Of a version that the tables have, only when it ends, and for which snapshot it is kept.
+        """
         backlog = self._commits.backlog
         past: list[PastRow] = []
-        kept: list[tuple[Key, int]] = []
-        for key, order in batch.keeps:
+        held: list[tuple[Key, int, int]] = []
+        for key, order, holder in batch.keeps:
             if backlog.knows(key):
                 version = backlog.version(key)
                 if version is not None:
                     id, since, data = version
-                    past.append(PastRow(key, base + order, since, id, data))
+                    past.append(PastRow(key, base + order, since, id, data, holder))
             else:
-                kept.append((key, base + order))
+                held.append((key, base + order, holder))
         covering = {touch.id: touch.covered for touch in batch.touches if touch.covered}
         for id, covered in covering.items():
             if backlog.totals_changed(id) > covered:
                 continue
             totals = self.totals(id)
             if totals is not NO_TOTALS and totals.changed <= covered:
-                past.append(
-                    PastRow(totals_key(id), base + 1, totals.changed, None, encode_totals(totals))
+                row = PastRow(
+                    totals_key(id), base + 1, totals.changed, None, encode_totals(totals), covered
                 )
-        return past, kept
+                past.append(row)
+        return past, held
 
     async def settle(self, member: Member) -> int | None:
         raise AssertionError("a commit to a file of our own is never unknown")
 
-    async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:
-        self.write_backlog()
+    async def scan_past(
+        self, holder: int, after: tuple[int, Key], until: int, limit: int
+    ) -> list[PastRow]:
+        self._write_past()
         from_until, key = after
-        found = self._fetch(_SCAN_PAST, (from_until, *key, until, limit))
+        found = self._fetch(_SCAN_PAST, (from_until, *key, until, limit, holder))
         return [PastRow((t, a, b), *rest) for t, a, b, *rest in found]
 
+    async def past_holders(self) -> list[int]:
+        self._write_past()
+        return [holder for (holder,) in self._fetch(_PAST_HOLDERS)]
+
     async def count_past(self) -> int:
-        self.write_backlog()
+        self._write_past()
         ((count,),) = self._fetch("SELECT count(*) FROM past")
         return int(count)
+
+    async def scan_table(self, table: int, after: tuple[int, bytes], limit: int) -> list[Row]:
+        self.write_backlog()
+        found = self._fetch(_SCAN_TABLE, (table, *after, limit))
+        return [Row((table, a, b), since, data) for a, b, since, data in found]
 
     async def count_rows(self, table: int) -> int:
         self.write_backlog()
@@ -295,6 +314,11 @@ class SqliteStore:
     def write_backlog(self) -> None:
         """Bring the tables up to date."""
         if self._commits.backlog:
+            self._commits.settle()
+
+    def _write_past(self) -> None:
+        """Have all past rows in their table, as they are now."""
+        if self._commits.backlog.changes_past:
             self._commits.settle()
 
     def _validate(self, batch: Batch) -> None:

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 import apsw
 
-from cairnfs.store.base import ABSENT, PastRow, Row, Scan, Totals, scan_under
+from cairnfs.store.base import ABSENT, NO_TOTALS, PastRow, Row, Scan, Totals, scan_under
 from cairnfs.store.schema import Key, Table
 from cairnfs.store.sqlite_change import Addition, Change, Version
 from cairnfs.store.sqlite_replies import Replies
@@ -37,11 +37,16 @@ _TOUCH = (
     " touched = max(touched, excluded.touched), changed = excluded.changed, "
     + ", ".join(f"{name} = {name} + excluded.{name}" for name in COUNT_COLUMNS)
 )
-_KEEP: Final = "INSERT INTO past (t, a, b, until, since, id, data) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_KEEP_STORED: Final = (
-    "INSERT INTO past (t, a, b, until, since, id, data)"
-    " SELECT t, a, b, ?4, since, id, data FROM records WHERE t = ?1 AND a = ?2 AND b = ?3"
+_KEEP: Final = (
+    "INSERT INTO past (t, a, b, until, since, id, data, holder) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_KEEP_STORED: Final = (
+    "INSERT INTO past (t, a, b, until, since, id, data, holder)"
+    " SELECT t, a, b, ?4, since, id, data, ?5 FROM records WHERE t = ?1 AND a = ?2 AND b = ?3"
+)
+_FORGET: Final = "DELETE FROM past WHERE t = ? AND a = ? AND b = ? AND until = ?"
+_REHOLD: Final = "UPDATE past SET holder = ?5 WHERE t = ?1 AND a = ?2 AND b = ?3 AND until = ?4"
+_DROP: Final = "DELETE FROM totals WHERE id = ?"
 
 SLICE_ROWS = 256
 """So many rows are brought to the tables before others have their turn: about a millisecond."""
@@ -57,7 +62,20 @@ _KEY: Final = operator.itemgetter(0)
 class _Parcel:
     """Changes that go to their tables together, the later ones over those before."""
 
-    __slots__ = ("calls", "changes", "fresh", "kept", "past", "replies", "rows", "tables", "totals")
+    __slots__ = (
+        "calls",
+        "changes",
+        "drops",
+        "forgets",
+        "fresh",
+        "held",
+        "past",
+        "reholds",
+        "replies",
+        "rows",
+        "tables",
+        "totals",
+    )
 
     def __init__(self) -> None:
         self.calls = 0  # that made them
@@ -68,7 +86,11 @@ class _Parcel:
         self.totals: dict[int, list[Addition]] = {}  # to the same directory, one after another
         self.replies: dict[bytes, list[Replies]] = {}  # by client
         self.past: list[PastRow] = []
-        self.kept: list[tuple[Key, int]] = []  # what the tables still have, and until when
+        # What the tables still have, until when, and for which snapshot.
+        self.held: list[tuple[Key, int, int]] = []
+        self.forgets: list[tuple[Key, int]] = []
+        self.reholds: list[tuple[Key, int, int]] = []
+        self.drops: set[int] = set()  # directories whose totals go
 
     def add(self, change: Change, new: Iterable[Key]) -> list[tuple[Key, Version | None]]:
         """`new` are keys of which there was no row: one that goes again before it has come to the
@@ -89,10 +111,13 @@ class _Parcel:
         self.tables.update([key[0] for key, _ in change.puts])
         for id, addition in change.touches:
             self.totals.setdefault(id, []).append(addition)
+        self._drop(change.drops)
         for replies in change.replies:
             self.replies.setdefault(replies.client_id, []).append(replies)
         self.past += change.past
-        self.kept += change.kept
+        self.held += change.held
+        self.forgets += change.forgets
+        self.reholds += change.reholds
         return dropped
 
     def join(self, later: _Parcel) -> None:
@@ -102,12 +127,21 @@ class _Parcel:
         self.fresh = later.fresh.difference(self.rows)  # its own may have come to the tables
         self.rows.update(later.rows)
         self.tables |= later.tables
+        self._drop(later.drops)
         for id, additions in later.totals.items():
             self.totals.setdefault(id, []).extend(additions)
         for client_id, replies in later.replies.items():
             self.replies.setdefault(client_id, []).extend(replies)
         self.past += later.past
-        self.kept += later.kept
+        self.held += later.held
+        self.forgets += later.forgets
+        self.reholds += later.reholds
+
+    def _drop(self, ids: Iterable[int]) -> None:
+        """Totals go, with what was added to them before."""
+        for id in ids:
+            self.totals.pop(id, None)
+            self.drops.add(id)
 
 
 class Backlog:
@@ -180,8 +214,16 @@ class Backlog:
 
     @property
     def has_past(self) -> bool:
-        """Whether past rows wait."""
-        return any(parcel.past or parcel.kept for parcel in self._parcels)
+        """Whether past rows wait.
+
+        Not whether some are to be forgotten: no snapshot shows those, and they hinder no reader.
+        """
+        return any(parcel.past or parcel.held for parcel in self._parcels)
+
+    @property
+    def changes_past(self) -> bool:
+        """Whether anything that waits changes which past rows there are, and for whom."""
+        return self.has_past or any(parcel.forgets or parcel.reholds for parcel in self._parcels)
 
     def changes_below(self, table: int, a: int) -> bool:
         """Whether a row with this prefix waits."""
@@ -210,6 +252,10 @@ class Backlog:
 
     def totals(self, id: int, stored: Totals) -> Totals:
         going = () if id in self._written_totals else self._going.totals.get(id, ())
+        if id in self._new.drops:
+            stored, going = NO_TOTALS, ()
+        elif id in self._going.drops and id not in self._written_totals:
+            stored = NO_TOTALS
         additions = [*going, *self._new.totals.get(id, ())]
         if not additions:
             return stored
@@ -276,11 +322,17 @@ class Backlog:
 
         def write() -> Iterator[None]:
             # What the tables have goes to the past before it is overwritten.
-            for ended in _slices(sorted(going.kept), SLICE_ROWS):
-                db.executemany(_KEEP_STORED, [(*key, until) for key, until in ended])
+            for ended in _slices(sorted(going.held), SLICE_ROWS):
+                db.executemany(_KEEP_STORED, [(*key, *rest) for key, *rest in ended])
                 yield
             for versions in _slices(sorted(going.past), SLICE_ROWS):
                 db.executemany(_KEEP, [(*key, *rest) for key, *rest in versions])
+                yield
+            for forgotten in _slices(sorted(going.forgets), SLICE_ROWS):
+                db.executemany(_FORGET, [(*key, until) for key, until in forgotten])
+                yield
+            for reheld in _slices(going.reholds, SLICE_ROWS):
+                db.executemany(_REHOLD, [(*key, *rest) for key, *rest in reheld])
                 yield
             for rows in _slices(sorted(going.rows.items(), key=_KEY), SLICE_ROWS):
                 deletes = [key for key, version in rows if version is None]
@@ -288,6 +340,9 @@ class Backlog:
                     db.executemany(_DELETE, deletes)
                 puts = [(*key, *version) for key, version in rows if version is not None]
                 db.executemany(_PUT, puts)
+                yield
+            for drops in _slices(sorted(going.drops), SLICE_ROWS):
+                db.executemany(_DROP, [(id,) for id in drops])
                 yield
             for totals in _slices(sorted(going.totals.items(), key=_KEY), SLICE_ROWS):
                 db.executemany(_TOUCH, [_totals_row(id, additions) for id, additions in totals])

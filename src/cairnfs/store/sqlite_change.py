@@ -28,7 +28,7 @@ class Addition(NamedTuple):
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
-    """What a batch changes: a record of the journal."""
+    """What a batch changes: a record of the journal.  Stored: append fields only."""
 
     last_txid: int
     size: int
@@ -37,10 +37,16 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     touches: list[tuple[int, Addition]]
     replies: list[Replies]
     past: list[PastRow] = []  # what was there before, where a snapshot needs it
-    kept: list[tuple[Key, int]] = []  # the same of what the tables have: key, until
+    kept: list[tuple[Key, int]] = []  # of earlier versions, which did not know of holders
+    held: list[tuple[Key, int, int]] = []  # the same of what the tables have: key, until, holder
+    forgets: list[tuple[Key, int]] = []  # past rows that go: key, until
+    reholds: list[tuple[Key, int, int]] = []  # past rows: key, until, their holder now
+    drops: list[int] = []  # directories whose totals go
 
 
-def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key, int]]) -> Change:
+def change_of(
+    batch: Batch, base: int, past: list[PastRow], held: list[tuple[Key, int, int]]
+) -> Change:
     """The changes of a batch whose transactions come after the TxID `base`."""
     last_txid = base + batch.size
     expires_ms = batch.now_ms + REPLY_RETENTION_MS
@@ -66,7 +72,11 @@ def change_of(batch: Batch, base: int, past: list[PastRow], kept: list[tuple[Key
             for reply in batch.replies
         ],
         past,
-        kept,
+        [],
+        held,
+        batch.forgets,
+        batch.reholds,  # type: ignore[arg-type]  # which are tuples
+        batch.drops,
     )
 
 
@@ -82,4 +92,5 @@ def decode_change(data: bytes) -> Change:
         if lacking:
             counts = addition.counts + (0,) * lacking
             change.touches[n] = id, addition._replace(counts=counts)
+    change.held.extend((key, until, 0) for key, until in change.kept)
     return change

@@ -24,7 +24,7 @@ from cairnfs.store.sqlite_backlog import Backlog
 from cairnfs.store.sqlite_change import Change, decode_change, encode_change
 from cairnfs.store.sqlite_file import Folder, NamespaceFile, find_file
 from cairnfs.store.sqlite_journal import Journal, lost_commits
-from cairnfs.store.sqlite_schema import explain, migrate
+from cairnfs.store.sqlite_schema import explain, find_holders, migrate
 
 JOURNALED_CALLS_MAX = 8192
 """Once so many calls wait for their tables, they are brought there, slice by slice."""
@@ -208,6 +208,8 @@ class Commits:
         if older:
             self._db.execute("DELETE FROM journal")
         self._journal.remove()
+        with self.writing() as db:
+            find_holders(db)
 
     def _write_over_doubt(self) -> None:
         """Commit something else where SQLite's log may end with a commit that was refused.

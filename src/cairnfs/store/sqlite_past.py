@@ -40,7 +40,7 @@ _SELECT_ROW = (
 )
 _SELECT_ID = (
     "SELECT a, b, since, data, until FROM past INDEXED BY past_by_id"
-    " WHERE id = ?1 AND t = ?2 AND until > ?3 AND since <= ?3"
+    " WHERE id = ?1 AND t = ?2 AND until > ?3 AND since <= abs(?3)"  # see EVERY_TIME
 )
 _SELECT_CURRENT = (
     "SELECT 0, b, since, data FROM records WHERE t = ?1 AND a = ?2 AND b > ?3 AND b <= ?4"
@@ -88,7 +88,7 @@ class SettledReads(LocalReads, Protocol):
 
 
 class PastReads:
-    """See `store.base.PastLocalReads`."""
+    """See `store.base.PastLocalReads`; EVERY_TIME is a TxID of which only ids are looked for."""
 
     def __init__(
         self,
@@ -112,7 +112,8 @@ class PastReads:
         return row
 
     def rows_of_id(self, table: int, id: int) -> list[Row]:
-        rows = [row for row in self._now.rows_of_id(table, id) if row.since <= self._txid]
+        now = self._now.rows_of_id(table, id)
+        rows = [row for row in now if row.since <= abs(self._txid)]
         if self._txid >= PRESENT:
             return rows
         self._settle_past()

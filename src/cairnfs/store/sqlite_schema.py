@@ -17,7 +17,7 @@ import apsw
 from cairnfs.errors import SchemaVersionError, StoreUnavailableException
 from cairnfs.store.base import Count
 from cairnfs.store.batches import Put
-from cairnfs.store.schema import COUNTERS, SCHEMA_VERSION
+from cairnfs.store.schema import COUNTERS, PAIR, SCHEMA_VERSION, Table
 
 # The pages of some twenty times the tables are brought up: each goes to the file once for all.
 CHECKPOINT_PAGES = 4000
@@ -32,6 +32,16 @@ INSERT = "INSERT INTO records (t, a, b, id, since, data) VALUES (?, ?, ?, ?, ?, 
 # Rows lie in the order in which they came, beside narrow indexes: keeping a version costs every
 # caller that changes something, reading it back a few.
 _PAST = """
+CREATE TABLE past (
+    t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
+    until INTEGER NOT NULL, since INTEGER NOT NULL, id INTEGER, data BLOB NOT NULL,
+    holder INTEGER NOT NULL DEFAULT 0);
+CREATE UNIQUE INDEX past_by_key ON past (t, a, b, until);
+CREATE INDEX past_by_holder ON past (holder, until);
+CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL;
+"""
+
+_PAST_UP_TO_9 = """
 CREATE TABLE past (
     t INTEGER NOT NULL, a INTEGER NOT NULL, b BLOB NOT NULL,
     until INTEGER NOT NULL, since INTEGER NOT NULL, id INTEGER, data BLOB NOT NULL);
@@ -75,7 +85,7 @@ MIGRATIONS: dict[int, str] = {
     " CREATE INDEX past_by_id ON past (id, t) WHERE id IS NOT NULL",
     # Past rows lie in another order.
     4: "DROP INDEX past_by_until; DROP INDEX past_by_id; ALTER TABLE past RENAME TO old_past;"
-    f" {_PAST}"
+    f" {_PAST_UP_TO_9}"
     " INSERT INTO past (t, a, b, until, since, id, data)"
     " SELECT t, a, b, until, since, id, data FROM old_past ORDER BY until, t, a, b;"
     " DROP TABLE old_past",
@@ -89,6 +99,9 @@ MIGRATIONS: dict[int, str] = {
     # without the commits in it.  Some of version 8 write them already; what the others have left in
     # their table goes to its tables as soon as the file is opened.
     8: "SELECT 1",
+    # Past rows are found by the snapshot for which they are kept: see `find_holders`.
+    9: "DROP INDEX past_by_until; ALTER TABLE past ADD COLUMN holder INTEGER NOT NULL DEFAULT 0;"
+    " CREATE INDEX past_by_holder ON past (holder, until)",
 }
 """`version -> script` that brings a file of that version to the next one."""
 
@@ -178,6 +191,26 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
                 )
     except apsw.Error as error:
         raise StoreUnavailableException(explain(error, path)) from error
+
+
+def find_holders(connection: apsw.Connection) -> None:
+    """Find the snapshots for which the past rows of earlier versions are kept.
+
+    Each is kept for the latest moment at which it was current, of whatever directory.  When that
+    is removed, the reclaim duty finds out which snapshot needs the row.  A row that was current at
+    no moment is needed by none.
+    """
+    if connection.execute("SELECT 1 FROM past WHERE holder = 0 LIMIT 1").fetchone() is None:
+        return
+    found = connection.execute("SELECT b FROM records WHERE t = ? AND a = 0", (Table.MOMENTS,))
+    moments = {(PAIR.unpack(place)[0],) for (place,) in found}
+    connection.execute("CREATE TEMP TABLE moments (txid INTEGER PRIMARY KEY)")
+    connection.executemany("INSERT INTO moments VALUES (?)", sorted(moments))
+    connection.execute(
+        "UPDATE past SET holder = coalesce((SELECT max(txid) FROM moments"
+        " WHERE txid >= since AND txid < until), 0) WHERE holder = 0;"
+        " DELETE FROM past WHERE holder = 0; DROP TABLE temp.moments"
+    )
 
 
 def explain(error: apsw.Error | OSError, path: Path) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 
 from cairnfs.store.base import (
     ABSENT,
+    EVERY_TIME,
     NO_TOTALS,
     PRESENT,
     Conflict,
@@ -23,7 +24,7 @@ from cairnfs.store.base import (
     Store,
     Totals,
 )
-from cairnfs.store.batches import Batch, Bound, Keep, Put, StoredReply, Touch
+from cairnfs.store.batches import Batch, Bound, Keep, Put, Rehold, StoredReply, Touch
 from cairnfs.store.schema import COUNTERS, REPLY_RETENTION_MS, SCHEMA_VERSION, Key
 from cairnfs.testing.conformance_concurrency import ConcurrencyConformance
 
@@ -334,18 +335,18 @@ class StoreConformance(ConcurrencyConformance):
 
     async def check_kept_rows_go_to_the_past(self) -> None:
         await self.store.commit(Batch(size=1, now_ms=0, puts=[put(A, b"1", id=4), put(B, b"2")]))
-        batch = Batch(size=3, now_ms=0, keeps=[Keep(A, 2), Keep(B, 3), Keep(C, 1)])
+        batch = Batch(size=3, now_ms=0, keeps=[Keep(A, 2, 1), Keep(B, 3, 1), Keep(C, 1, 1)])
         batch.deletes, batch.puts = [A], [replace(B, b"3", order=3)]
         await self.store.commit(batch)
-        past = await self.store.scan_past((0, (0, 0, b"")), 9, 9)
-        assert past == [PastRow(A, 3, 1, 4, b"1"), PastRow(B, 4, 1, None, b"2")]
+        past = await self.store.scan_past(1, (0, (0, 0, b"")), 9, 9)
+        assert past == [PastRow(A, 3, 1, 4, b"1", 1), PastRow(B, 4, 1, None, b"2", 1)]
 
     async def check_rows_are_read_as_they_were(self) -> None:
         s1 = 1 + await self.store.commit(Batch(1, 0, puts=[put(A, b"1", id=4), put(B, b"2")]))
-        batch = Batch(1, 0, keeps=[Keep(A, 1), Keep(B, 1)], deletes=[B])
+        batch = Batch(1, 0, keeps=[Keep(A, 1, 1), Keep(B, 1, 1)], deletes=[B])
         batch.puts = [put(C, b"3"), replace(A, b"1b", id=4)]
         s2 = 1 + await self.store.commit(batch)
-        s3 = 1 + await self.store.commit(Batch(1, 0, deletes=[A], keeps=[Keep(A, 1)]))
+        s3 = 1 + await self.store.commit(Batch(1, 0, deletes=[A], keeps=[Keep(A, 1, 1)]))
         scan, wide = Scan(0, 1, b"", 1), Scan(0, 1, b"", 9)
         asked = Reading(keys=[A, B, C], ids=[(0, 4)], scans=[scan, wide])
         moments = {s1: asked, s2: asked, PRESENT: asked}
@@ -368,10 +369,12 @@ class StoreConformance(ConcurrencyConformance):
         then = [(0, 1, b"%03d" % n) for n in range(0, 600, 7)]
         s1 = 1 + await self.store.commit(Batch(1, 0, puts=[put(key, b"1") for key in then]))
         gone, later = then[::2], [(0, 1, b"%03d" % n) for n in range(600) if n % 7]
-        batch = Batch(1, 0, keeps=[Keep(key, 1) for key in gone], deletes=gone)
+        batch = Batch(1, 0, keeps=[Keep(key, 1, 1) for key in gone], deletes=gone)
         batch.puts = [put(key, b"2") for key in later]
         s2 = 1 + await self.store.commit(batch)
-        await self.store.commit(Batch(1, 0, deletes=later, keeps=[Keep(key, 1) for key in later]))
+        await self.store.commit(
+            Batch(1, 0, deletes=later, keeps=[Keep(key, 1, 1) for key in later])
+        )
         for moment, expected in ((s1, then), (s2, sorted({*then[1::2], *later}))):
             keys: list[Key] = []
             while True:
@@ -385,7 +388,7 @@ class StoreConformance(ConcurrencyConformance):
 
     async def check_only_what_has_changed_between_two_moments(self) -> None:
         s1 = 1 + await self.store.commit(Batch(1, 0, puts=[put(A, b"1"), put(B, b"2")]))
-        batch = Batch(1, 0, keeps=[Keep(B, 1)], deletes=[B], puts=[put(C, b"3")])
+        batch = Batch(1, 0, keeps=[Keep(B, 1, 1)], deletes=[B], puts=[put(C, b"3")])
         s2 = 1 + await self.store.commit(batch)
         table, a, _ = C
         ended = Scan(0, 1, b"", 9, until=s2)
@@ -423,19 +426,45 @@ class StoreConformance(ConcurrencyConformance):
         assert found.totals[7] == NO_TOTALS
         assert found.past[1].totals[7].counts == tuple(one)
 
-    async def check_past_rows_are_listed_and_forgotten(self) -> None:
-        await self.store.commit(Batch(1, 0, puts=[put(A, b"1", id=4), put(B, b"2")]))
-        batch = Batch(2, 0, keeps=[Keep(A, 2), Keep(B, 1)], deletes=[A, B])
-        await self.store.commit(batch)
-        a, b = PastRow(A, 3, 1, 4, b"1"), PastRow(B, 2, 1, None, b"2")
+    async def check_past_rows_are_listed_reheld_and_forgotten(self) -> None:
+        await self.store.commit(Batch(1, 0, puts=[put(A, b"1", id=4), put(B, b"2"), put(C, b"3")]))
+        keeps = [Keep(A, 2, 7), Keep(B, 1, 7), Keep(C, 2, 5)]
+        await self.store.commit(Batch(2, 0, keeps=keeps, deletes=[A, B, C]))
+        a, b = PastRow(A, 3, 1, 4, b"1", 7), PastRow(B, 2, 1, None, b"2", 7)
+        c = PastRow(C, 3, 1, None, b"3", 5)
         start = (0, (0, 0, b""))
-        assert await self.store.scan_past(start, 9, 9) == [b, a]
-        assert await self.store.scan_past(start, 2, 9) == [b]
-        assert await self.store.scan_past(start, 9, 1) == [b]
-        assert await self.store.scan_past((2, B), 9, 9) == [a]
+        scan = self.store.scan_past
+        assert await scan(7, start, 9, 9) == [b, a]
+        assert await scan(7, start, 2, 9) == [b]
+        assert await scan(7, start, 9, 1) == [b]
+        assert await scan(7, (2, B), 9, 9) == [a]
+        assert await scan(6, start, 9, 9) == []
+        assert await self.store.past_holders() == [5, 7]
+        reholds = [Rehold(B, 2, 5), Rehold(B, 9, 4), Rehold(A, 3, 6)]
+        await self.store.commit(Batch(1, 0, reholds=reholds))
+        assert await scan(5, start, 9, 9) == [b._replace(holder=5), c]
+        assert await self.store.past_holders() == [5, 6]
         await self.store.commit(Batch(1, 0, forgets=[(B, 2), (A, 7)]))
-        assert await self.store.scan_past(start, 9, 9) == [a]
-        assert await self.store.count_past() == 1
+        assert await scan(5, start, 9, 9) == [c]
+        assert await scan(6, start, 9, 9) == [a._replace(holder=6)]
+        assert await self.store.count_past() == 2
+
+    async def check_a_whole_table_is_listed_in_order(self) -> None:
+        keys = sorted([(3, 1, b"b"), (3, 1, b"a"), (3, 2, b""), (3, 0, b"z"), (4, 0, b"")])
+        await self.store.commit(Batch(1, 0, puts=[put(key, b"1") for key in keys]))
+        found = await self.store.scan_table(3, (-1, b""), 3)
+        assert found == [Row(key, 1, b"1") for key in keys[:3]]
+        found = await self.store.scan_table(3, found[-1].key[1:], 3)
+        assert [row.key for row in found] == [keys[3]]
+
+    async def check_all_versions_of_an_id_are_found(self) -> None:
+        await self.store.commit(Batch(1, 0, puts=[put(A, b"1", id=4), put(B, b"2", id=5)]))
+        keeps = [Keep(A, 1, 1), Keep(B, 1, 1)]
+        await self.store.commit(Batch(1, 0, keeps=keeps, deletes=[A], puts=[put(C, b"3", id=4)]))
+        asked = [(A[0], id) for id in (4, 5, 6)]
+        found = (await self.store.read(Reading(past={EVERY_TIME: Reading(ids=asked)}))).past
+        keys = [{row.key for row in found[EVERY_TIME].ids[pair]} for pair in asked]
+        assert keys == [{A, C}, {B}, set()]
 
     async def check_replies_are_found_by_call_until_they_expire(self) -> None:
         reply = StoredReply(b"client", (5, 7), b"5 and 7")

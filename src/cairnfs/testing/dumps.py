@@ -40,6 +40,7 @@ _NUMBERS = {
     Table.CONTENTS,
     Table.IDENTITIES,
     Table.MARKS,
+    Table.HOLDS,
 }
 """Tables whose rows are found by an id, and those by a TxID and an id."""
 _PAIRS = {Table.MOMENTS, Table.HELD, Table.REMOVALS, Table.LAYERED}
@@ -88,6 +89,7 @@ class _Namer:
         self._records = [
             ("row", self._key(*row[:3]), row[3], self._since(row), self._value(row[0], row[-1]))
             for row in records
+            if row[0] != Table.MOMENT_CHANGES  # for those who had looked before
         ]
         self._past = [
             (self._key(*row[:3]), row[3], *row[4:-1], self._value(row[0], row[-1])) for row in past
@@ -110,11 +112,11 @@ class _Namer:
     @staticmethod
     def _since(row: Any) -> int:
         # When an orphan was found to be held depends on where reclaiming has begun again.
-        return 0 if row[0] == Table.HELD else int(row[4])
+        return 0 if row[0] in (Table.HELD, Table.HOLDS) else int(row[4])
 
     @staticmethod
     def _key(table: int, a: int, b: bytes) -> tuple[Any, ...]:
-        if table in _NUMBERS and (a == 0 or table == Table.MARKS) and b:
+        if table in _NUMBERS and (a == 0 or table in (Table.MARKS, Table.HOLDS)) and b:
             return (table, a, *NUMBER.unpack(b))
         if table in _PAIRS and a == 0:
             return (table, a, *PAIR.unpack(b))

@@ -104,8 +104,16 @@ class SteppedStore:
     async def count_ids(self, table: int) -> int:
         return await self.inner.count_ids(table)
 
-    async def scan_past(self, after: tuple[int, Key], until: int, limit: int) -> list[PastRow]:
-        return await self.inner.scan_past(after, until, limit)
+    async def scan_past(
+        self, holder: int, after: tuple[int, Key], until: int, limit: int
+    ) -> list[PastRow]:
+        return await self.inner.scan_past(holder, after, until, limit)
+
+    async def scan_table(self, table: int, after: tuple[int, bytes], limit: int) -> list[Row]:
+        return await self.inner.scan_table(table, after, limit)
+
+    async def past_holders(self) -> list[int]:
+        return await self.inner.past_holders()
 
     async def count_past(self) -> int:
         return await self.inner.count_past()

@@ -79,8 +79,9 @@ async def check_no_past(store: Store) -> None:
     for table, a in (*tables, *((Table.LAYERED, queue) for queue in LayeredQueue)):
         rows = [row.key async for row in _scan(store, table, a)]
         assert not rows, f"rows of snapshots are left in {table.name}: {rows}"
-    past = await store.scan_past((0, (0, 0, b"")), 2**63 - 1, PAGE)
-    assert not past, f"past rows are left: {[(row.key, row.since, row.until) for row in past]}"
+    for holder in await store.past_holders():
+        past = await store.scan_past(holder, (0, (0, 0, b"")), 2**63 - 1, PAGE)
+        assert not past, f"past rows are left: {[(row.key, row.since, row.until) for row in past]}"
     assert await store.count_past() == 0, "past rows are counted, but not found"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from cairnfs.store.base import ABSENT, Conflict, Count
-from cairnfs.store.batches import Batch, Keep, Member, Put, StoredReply, Touch
+from cairnfs.store.batches import Batch, Keep, Member, Put, Rehold, StoredReply, Touch
 from cairnfs.store.schema import Key
 from cairnfs.transaction.calls import Call, encode_replies
 from cairnfs.transaction.entries import UNBORN, Entry
@@ -222,9 +222,11 @@ def prepare_batch(group: Group, now_ms: int, *, validate: bool = True) -> Batch:
             transaction.order = batch.size
             final.update(transaction.written)
             if transaction.kept:
-                batch.keeps += [Keep(key, transaction.order) for key in transaction.kept]
+                order = transaction.order
+                batch.keeps += [Keep(key, order, holder) for key, holder in transaction.kept]
             batch.drops += transaction.dropped
             batch.forgets += transaction.forgotten
+            batch.reholds += [Rehold(*each) for each in transaction.reheld]
         if validate:
             batch.bounds += transaction.bounds
             batch.empties += transaction.emptied

@@ -85,7 +85,7 @@ class LockingRunner:
         self._numbers = Numbers(store)
         self._hints = RememberedRows(HINTS_MAX)
         self._peeked = PeekedTotals()
-        self._moments = Moments()
+        self.moments = Moments()
         self._in_progress = CallsInProgress(store)
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -152,11 +152,11 @@ class LockingRunner:
         txid: int | None = None,
     ) -> Run:
         """Run the operation until it lacks nothing."""
-        if self._moments.is_stale(self._clock.now_ms()):
-            await self._moments.refresh(self._store, self._clock.now_ms())
+        if self.moments.is_stale(self._clock.now_ms()):
+            await self.moments.refresh(self._store, self._clock.now_ms())
         while True:
             transaction = Transaction(
-                Speculation(rows, self._peeked, moments=self._moments),
+                Speculation(rows, self._peeked, moments=self.moments),
                 self._clock.now_ms(),
                 self._numbers.take,
                 alone=True,
@@ -187,7 +187,7 @@ class LockingRunner:
             run = await self._execute_reading(call, transaction.read, txid + 1)
             await self._commit(run, transaction)
         if call.operation.solitary:
-            await self._moments.refresh(self._store, self._clock.now_ms())
+            await self.moments.refresh(self._store, self._clock.now_ms())
         return run.result, run.error
 
     async def _execute_reading(self, call: Call, read: Read, txid: int | None = None) -> Run:
@@ -224,7 +224,7 @@ class LockingRunner:
         self.statistics.commits += 1
         self.statistics.committed += 1
         if run.transaction.dropped:
-            self._moments.is_outdated = True  # a pin may be among what is gone
+            self.moments.is_outdated = True  # a pin may be among what is gone
         for key, record in run.transaction.writes.items():
             self._hints.remember(key, Entry(record, base + 1))
 
@@ -309,7 +309,7 @@ class PessimisticRunner(LockingRunner):
             run = await self._execute(call, rows, load, txid)
             await self._commit(run, transaction)
         if call.operation.solitary:
-            await self._moments.refresh(self._store, self._clock.now_ms())
+            await self.moments.refresh(self._store, self._clock.now_ms())
         return run.result, run.error
 
     async def _resolve(self, call: Call) -> tuple[Reading, dict[Key, LockMode]]:

@@ -82,6 +82,7 @@ class OptimisticRunner:
         self._numbers = Numbers(store)
         self._short_of: set[str] = set()
         self._known = Known(store)
+        self.moments = self._known.moments
         self._cache = self._known.cache
         self._view = self._known.view
         self._committer = Committer(

@@ -14,6 +14,7 @@ from cairnfs.store.base import FOREVER, Reading, Scan, Stored, Totals, join_read
 from cairnfs.store.schema import Key, Table
 from cairnfs.transaction.entries import Entry, Missing
 from cairnfs.transaction.memos import Memo
+from cairnfs.transaction.moments import Moments
 
 
 class PastView(Protocol):
@@ -80,6 +81,11 @@ class View(Protocol):
 
     def latest_snapshot(self, covered: int) -> int:
         """The TxID of the latest snapshot up to this one that still exists; or 0."""
+        ...
+
+    @property
+    def moments(self) -> Moments | None:
+        """Which snapshots there are, as far as that is known; None if it is not looked after."""
         ...
 
 

@@ -17,6 +17,7 @@ from cairnfs.store.base import Reading, Store, StoreTransaction
 from cairnfs.store.batches import Member
 from cairnfs.transaction.calls import Call
 from cairnfs.transaction.hints import Hints
+from cairnfs.transaction.moments import Moments
 from cairnfs.transaction.transaction import Transaction
 
 CONFLICTS_BEFORE_ALONE_MAX = 12
@@ -95,6 +96,9 @@ class Runner(Protocol):
     """Runs calls.  All methods belong to the thread of the event loop."""
 
     statistics: RunnerStatistics
+
+    moments: Moments
+    """Which snapshots there are, as far as is known."""
 
     receive_waiting: Callable[[], None] | None
     """Takes up what clients have sent, without a turn of the event loop; set by the server."""

@@ -26,7 +26,7 @@ from cairnfs.transaction.entries import (
     MustRunAlone,
 )
 from cairnfs.transaction.memos import Memo
-from cairnfs.transaction.moments import LATEST_KEY
+from cairnfs.transaction.moments import LATEST_KEY, Moments
 from cairnfs.transaction.records import decode, encode, id_of, is_unstamped
 from cairnfs.transaction.rows import PastRows, View
 
@@ -73,13 +73,14 @@ class Transaction:
         self.marked: list[tuple[int, ...]] = []  # see `mark`
         self.reads: dict[Key, Entry] = {}
         self.writes: dict[Key, Any] = {}
-        self.kept: list[Key] = []
+        self.kept: list[tuple[Key, int]] = []  # for which snapshot
         # Directories, changes, mtime_ms or -1.
         self.touches: list[tuple[tuple[int, ...], Counts, int]] = []
         self.bounds: list[Bound] = []
         self.emptied: list[tuple[int, int]] = []
         self.dropped: list[int] = []
         self.forgotten: list[tuple[Key, int]] = []
+        self.reheld: list[tuple[Key, int, int]] = []
         self.totals_read: set[int] = set()
         self.saw_uncommitted = False
         self.encoded: dict[Key, bytes] = {}  # filled by `seal`
@@ -222,6 +223,11 @@ class Transaction:
         """What there was after an earlier TxID, which a snapshot has kept."""
         return PastRows(self._view, txid, self.now_ms)
 
+    @property
+    def moments(self) -> Moments | None:
+        """Which snapshots there are, as far as this NameNode knows; None if it does not."""
+        return self._view.moments
+
     # Changing.
 
     @property
@@ -240,7 +246,7 @@ class Transaction:
         # An uncommitted version is younger than every snapshot, and whoever
         # wrote it has kept what was there before.
         if self.covered != 0 and key not in writes and self.is_held(key):
-            self.kept.append(key)
+            self.keep(key, self.covered or 0)
         writes[key] = record
 
     def put_new(self, key: Key, record: Any) -> None:
@@ -274,9 +280,17 @@ class Transaction:
             return self.is_held(key)
         return entry.since <= covered
 
+    def keep(self, key: Key, holder: int) -> None:
+        """Keep the version that is superseded, for the snapshot of this TxID, the latest of all."""
+        self.kept.append((key, holder))
+
     def forget_past(self, key: Key, until: int) -> None:
-        """Remove a version of the past, which nobody needs any more."""
+        """Remove a version of the past that no snapshot needs any more."""
         self.forgotten.append((key, until))
+
+    def rehold(self, key: Key, until: int, holder: int) -> None:
+        """Keep a version of the past for another snapshot from now on."""
+        self.reheld.append((key, until, holder))
 
     def add(self, id: int, counts: Counts, *, mtime_ms: int = -1) -> None:
         """Add to a directory's totals; never conflicts with another addition."""
@@ -349,9 +363,10 @@ class Transaction:
         self.kept.clear()
         self.dropped.clear()
         self.forgotten.clear()
+        self.reheld.clear()
         self.bounds.clear()
         self.emptied.clear()
 
     @property
     def changes_anything(self) -> bool:
-        return bool(self.writes or self.touches or self.dropped or self.forgotten)
+        return bool(self.writes or self.touches or self.dropped or self.forgotten or self.reheld)

@@ -267,8 +267,8 @@ class Speculation:
         """`memos` are what `committed` recalls from: what came from a row that is written is
         forgotten there."""
         self.committed = committed
-        self._moments = moments or Moments()
-        self.latest_snapshot = self._moments.latest
+        self.moments = moments or Moments()
+        self.latest_snapshot = self.moments.latest
         self._peeked = peeked
         self._memos = memos or Memos()
         self.groups: list[Group] = []

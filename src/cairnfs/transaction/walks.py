@@ -160,6 +160,10 @@ class WaitingRows:
     def latest_snapshot(self, covered: int) -> int:
         return covered  # nothing is changed here, so nothing is kept
 
+    @property
+    def moments(self) -> None:
+        return None
+
 
 class _WaitingPast:
     """The same of an earlier TxID."""
